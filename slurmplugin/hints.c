@@ -196,6 +196,11 @@ static bool idle(const char *text)
 	return !strcmp(text, "idle");
 }
 
+static bool yes(const char *text)
+{
+	return !strcmp(text, "yes");
+}
+
 /* The hints; those whose key ends with a dot have a GPU model behind it. */
 static const struct hint {
 	const char *key;
@@ -210,6 +215,7 @@ static const struct hint {
 	{ "steps/s.", a_rate, "write 0 if the job does not run there, else steps a second from 1e-10 to 1e9" },
 	{ "mem.", memory, "write GPU memory with its unit, like 900m or 37.5g, from 1m to 16t" },
 	{ "min-lease", within_a_day, "write how long the job wants to run at least before it is requeued, like 30m, at most a day" },
+	{ "share", yes, "write share=yes, for a job that may take turns with other jobs on its GPU" },
 	{ "signal", signal_name, "write none, or a signal like USR1, USR2 or TERM, with B: before it for the batch script alone" },
 };
 
@@ -280,14 +286,14 @@ bool hints_mistake(const char *hints, const char **next, char *mistake, size_t s
 			return true;
 		}
 		if (!h || !value)
-			problem = "unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle";
+			problem = "unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL=, gpus=idle and share=yes";
 		else if (*model && !name(model))
 			problem = "write a GPU model as Slurm names it";
 		else if (!*model && h->key[strlen(h->key) - 1] == '.')
 			problem = "write a GPU model behind the dot, as Slurm names it";
 		else if (!h->fits(value))
 			problem = h->advice;
-		else if (h->fits != idle && repeated(hints, here, word))
+		else if (h->fits != idle && h->fits != yes && repeated(hints, here, word))
 			problem = "given twice; keep one";
 		else if (h->fits == a_rate && rate(value, &n) && incredible(hints, here, n))
 			problem = "no GPU model is more than 10000 times as fast as another";

@@ -64,7 +64,7 @@ static void all_mistakes_are_told(void)
 	EXPECT(hints_mistake(hints, &next, mistake, sizeof(mistake)));
 	EXPECT(!strcmp(mistake, "mem.a100=40: write GPU memory with its unit, like 900m or 37.5g, from 1m to 16t"));
 	EXPECT(hints_mistake(hints, &next, mistake, sizeof(mistake)));
-	EXPECT(!strcmp(mistake, "sorts=1: unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL= and gpus=idle"));
+	EXPECT(!strcmp(mistake, "sorts=1: unknown; hints are kind=, saves=, save-time=, signal=, min-lease=, mem.MODEL=, steps=, steps/s.MODEL=, gpus=idle and share=yes"));
 	EXPECT(!hints_mistake(hints, &next, mistake, sizeof(mistake)));
 }
 

@@ -38,7 +38,7 @@ static struct spank_option option = {
 	.name = "fairlease",
 	.arginfo = "HINTS",
 	.usage = "[fairlease] hints on this job: kind=NAME, saves=notice|term|never|30m, save-time=90s, signal=TERM, min-lease=30m, "
-		 "mem.MODEL=40g, steps=N, steps/s.MODEL=N, gpus=idle; separated by commas",
+		 "mem.MODEL=40g, steps=N, steps/s.MODEL=N, gpus=idle, share=yes; separated by commas",
 	.has_arg = 1,
 	.cb = take,
 };

@@ -200,5 +200,5 @@ func (h *Hints) alike(o *Hints) bool {
 	if o != nil {
 		b = *o
 	}
-	return a.Kind == b.Kind && a.Idle == b.Idle && a.Steps == b.Steps && a.MinLease == b.MinLease && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Memory, b.Memory)
+	return a.Kind == b.Kind && a.Idle == b.Idle && a.Share == b.Share && a.Steps == b.Steps && a.MinLease == b.MinLease && slices.Equal(a.Rates, b.Rates) && slices.Equal(a.Memory, b.Memory)
 }

@@ -67,6 +67,27 @@ func TestSlices(t *testing.T) {
 	}
 }
 
+// Jobs that run on whole GPUs when others come take turns from the end of their terms on.
+func TestSlicesAfterATerm(t *testing.T) {
+	w := sliced(t, 1)
+	ids := append(shares(w, "x", 1, modest), shares(w, "y", 1, modest)...)
+	w.Run(cluster.Minute)
+	ids = append(ids, append(shares(w, "x", 1, modest), shares(w, "y", 1, modest)...)...)
+	w.Run(40 * cluster.Minute)
+	last := map[cluster.JobID]cluster.Span{}
+	for range 5 {
+		for _, id := range ids {
+			last[id] = w.Virtual.Progress(id)
+		}
+		w.Run(2*cluster.Minute + 20*cluster.Second)
+		for _, id := range ids {
+			if w.Virtual.Progress(id) == last[id] {
+				t.Errorf("job %s did not go on within two minutes, at %s: %+v", id, w.Now(), w.Reason(id))
+			}
+		}
+	}
+}
+
 // Jobs that do not say so, that need too much memory or nobody knows how much, take no turns; nor does anybody where GPUs are idle.
 func TestNoSlices(t *testing.T) {
 	for _, c := range []struct {

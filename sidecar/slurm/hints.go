@@ -9,7 +9,7 @@ import (
 )
 
 // ourWords are the prefixes of words that fairlease reads.
-var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time=", "mem.", "min-lease=", "signal="}
+var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time=", "mem.", "min-lease=", "signal=", "share="}
 
 // hintWords gives the words that a job's user says of it, without other words, up to a limit, and counts the rest of
 // them. They come from --fairlease, --comment and --wckey. If two of these have the same word, the first counts.

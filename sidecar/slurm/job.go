@@ -118,7 +118,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	rec.least = cmp.Or(j.MinLimit, j.Limit)
 	said, unread := hintWords(w)
 	j.Hints = cluster.ParseHints(said, unread)
-	if j.Hints != nil && j.Hints.Share && j.State == cluster.Waiting {
+	if j.Hints != nil && j.Hints.Share {
 		j.Ask = oneGPU(w, &j.Request)
 	}
 	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)

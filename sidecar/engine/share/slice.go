@@ -15,7 +15,8 @@ import (
 // in use, and that ask for one GPU.
 //
 // Sharing begins when jobs start. A job that has found no idle GPU is put to one of its tenant that is granted a GPU in this round, or that has
-// half of a GPU and is alone there. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its GPU.
+// half of a GPU and is alone there. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its GPU. A job that has
+// to leave its GPU for one of these joins that when it waits.
 
 // sliceMemory is the most of a GPU's memory, in percent, that a job that takes turns may need: two of them leave a tenth.
 const sliceMemory = 45
@@ -31,11 +32,13 @@ func slice(x *contest, in *lease.Input, choice *lease.Choice) {
 		return
 	}
 	for _, own := range []bool{true, false} {
-		if own || !x.f.In.Settings.Divides() && x.f.In.Settings.Across == cluster.AnyUser {
-			for t := range in.Tenants {
-				in.Tenants[t].Each(in.Candidates, func(i, pool, _ int) { p.join(t, i, pool, own) })
-			}
+		if !own && (x.f.In.Settings.Divides() || x.f.In.Settings.Across != cluster.AnyUser) {
+			break
 		}
+		for t := range in.Tenants {
+			in.Tenants[t].Each(in.Candidates, func(i, pool, _ int) { p.join(t, i, pool, own) })
+		}
+		p.await(own)
 	}
 }
 
@@ -46,6 +49,7 @@ type slicer struct {
 	choice *lease.Choice
 	hosts  []sliceHost
 	holds  []cluster.MicroGPU // by tenant, then pool: GPUs of leases
+	leaves []int              // cases that may take turns, and have to leave their GPU now
 	board  *place.Board       // with all leases; nil = not made yet
 }
 
@@ -62,6 +66,12 @@ func (p *slicer) room() (hosts []sliceHost) {
 	behind, on := map[cluster.JobKey]bool{}, map[cluster.Device]int{}
 	for i, l := range f.Hand.Leases {
 		if l == nil {
+			continue
+		}
+		if p.left(i) {
+			if f.Due.Queued[i].Queue >= 0 && p.mayShare(i, l.Pool) {
+				p.leaves = append(p.leaves, i)
+			}
 			continue
 		}
 		if q, pool := f.Due.Queued[i].Queue, f.In.Pool(l.Pool); q >= 0 && pool >= 0 && l.Behind == 0 {
@@ -96,6 +106,12 @@ func (p *slicer) room() (hosts []sliceHost) {
 		}
 	}
 	return hosts
+}
+
+// left reports whether a job with a lease has to leave its GPUs now.
+func (p *slicer) left(i int) bool {
+	l := p.x.f.Hand.Leases[i]
+	return l.State == cluster.Ending || l.End <= p.x.f.In.Now && p.x.f.Ending(i)
 }
 
 // mayShare reports whether a job may take turns on a GPU of a model.
@@ -137,22 +153,48 @@ func (p *slicer) join(tenant, i, pool int, own bool) {
 		return
 	}
 	for h := range p.hosts {
-		x := &p.hosts[h]
-		t := int(f.Due.Queued[x.item].Queue)
-		if x.full || x.pool != pool || (t == tenant) != own || !own && !p.spares(t, pool) ||
-			f.In.Settings.Across == cluster.SameUser && f.In.Records[x.item].User != f.In.Records[k.Case].User {
-			continue
-		}
-		if p.pair(x, k) {
+		if x := &p.hosts[h]; p.together(x, k.Case, tenant, pool, own) && p.pair(x, k) {
 			p.choice.Passed[i] = round.Passed{}
-			p.holds[t*len(f.In.Pools)+pool] -= cluster.WholeGPU / 2
-			p.holds[tenant*len(f.In.Pools)+pool] += cluster.WholeGPU / 2
+			p.gave(x, tenant)
 			if p.in.Limits != nil {
 				p.in.Limits.Take(k.Case, true)
 			}
 			return
 		}
 	}
+}
+
+// await lets jobs that are granted a GPU start with half of it, for jobs that have to leave theirs now: these can join when they wait.
+func (p *slicer) await(own bool) {
+	f := p.x.f
+	for _, i := range p.leaves {
+		t, pool := int(f.Due.Queued[i].Queue), f.In.Pool(f.Hand.Leases[i].Pool)
+		if !own && !p.lacks(t, pool) {
+			continue
+		}
+		for h := range p.hosts {
+			if x := &p.hosts[h]; p.together(x, i, t, pool, own) && f.Hand.Leases[x.item].Size.IsWhole() && p.halve(x) {
+				p.gave(x, t)
+				break
+			}
+		}
+	}
+}
+
+// together reports whether a job of a tenant may be put onto the GPU of a host: of its own tenant, or else of one that holds more than it is due.
+func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
+	f := p.x.f
+	t := int(f.Due.Queued[h.item].Queue)
+	return !h.full && h.pool == pool && (t == tenant) == own && (own || p.spares(t, pool)) &&
+		(f.In.Settings.Across != cluster.SameUser || f.In.Records[h.item].User == f.In.Records[i].User)
+}
+
+// gave counts half of a host's GPU for a tenant.
+func (p *slicer) gave(h *sliceHost, tenant int) {
+	pools := len(p.x.f.In.Pools)
+	p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= cluster.WholeGPU / 2
+	p.holds[tenant*pools+h.pool] += cluster.WholeGPU / 2
+	h.full = true
 }
 
 // spares reports whether a tenant still holds what it is due without half of a GPU, and lacks whether it holds less.
@@ -167,56 +209,71 @@ func (p *slicer) lacks(t, pool int) bool {
 // pair gives a candidate half of the GPU of a host, and the host the other half.
 func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
 	f := p.x.f
-	if p.board == nil {
-		p.board = f.Fresh(nil)
-		for i, l := range f.Hand.Leases {
-			st := &f.In.Cases[i]
-			switch {
-			case !st.Live, l != nil && l.State == cluster.Ending:
-			case l != nil && l.State == cluster.Granted:
-				p.board.Hold(l.Nodes, f.In.Sharer(i))
-			case !st.Waits:
-				p.board.Hold(f.In.Snapshot.Cases[i].Job.Holds, f.In.Sharer(i))
-			}
-		}
-		for c := range f.Hand.Claims {
-			hold(f, p.board, &f.Hand.Claims[c])
-		}
-	}
 	l := f.Hand.Leases[h.item]
-	begins, whole := l.Size.IsWhole(), f.In.Sharer(h.item)
-	var first place.Placement
-	if begins {
-		place.Release(p.board, l.Nodes, whole)
-		var ok bool
-		if first, ok = p.fit(h, h.item, l.End); !ok {
-			p.board.Hold(l.Nodes, whole)
-			return false
-		}
-		p.board.Take(first)
+	was, begins := *l, l.Size.IsWhole()
+	if begins && !p.halve(h) {
+		return false
 	}
 	end := f.Stops.EndFor(k.Case, f.In.Now)
-	second, ok := p.fit(h, k.Case, end)
+	other, ok := p.fit(h, k.Case, end)
 	if !ok {
 		if begins {
-			place.Release(p.board, first.Nodes, first.Sharer)
-			p.board.Hold(l.Nodes, whole)
+			place.Release(p.board, l.Nodes, f.In.SlicesWith(h.item))
+			*l, f.Hand.Marks[h.item].Slice = was, nil
+			p.board.Hold(l.Nodes, f.In.Sharer(h.item))
 		}
 		return false
 	}
-	p.board.Take(second)
-	if begins {
-		l.Nodes, l.Size = first.Nodes, cluster.SizeHeld(first.Nodes)
-		p.mark(h, h.item)
-	}
-	f.Grant(k.Case, f.In.Pools[h.pool], second.Nodes, end)
+	p.board.Take(other)
+	f.Grant(k.Case, f.In.Pools[h.pool], other.Nodes, end)
 	p.mark(h, k.Case)
-	h.full = true
 	return true
+}
+
+// halve leaves a host half of its GPU.
+func (p *slicer) halve(h *sliceHost) bool {
+	f := p.x.f
+	if p.board == nil {
+		p.board = p.full()
+	}
+	l := f.Hand.Leases[h.item]
+	place.Release(p.board, l.Nodes, f.In.Sharer(h.item))
+	half, ok := p.fit(h, h.item, l.End)
+	if !ok {
+		p.board.Hold(l.Nodes, f.In.Sharer(h.item))
+		return false
+	}
+	p.board.Take(half)
+	l.Nodes, l.Size = half.Nodes, cluster.SizeHeld(half.Nodes)
+	p.mark(h, h.item)
+	return true
+}
+
+// full returns a board with all leases, and all that is claimed.
+func (p *slicer) full() *place.Board {
+	f := p.x.f
+	board := f.Fresh(nil)
+	for i, l := range f.Hand.Leases {
+		st := &f.In.Cases[i]
+		switch {
+		case !st.Live, l != nil && p.left(i):
+		case l != nil && l.State == cluster.Granted:
+			board.Hold(l.Nodes, f.In.Sharer(i))
+		case !st.Waits:
+			board.Hold(f.In.Snapshot.Cases[i].Job.Holds, f.In.Sharer(i))
+		}
+	}
+	for c := range f.Hand.Claims {
+		hold(f, board, &f.Hand.Claims[c])
+	}
+	return board
 }
 
 // fit finds half of a GPU for a job on the node of a host.
 func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement, bool) {
+	if p.board == nil {
+		p.board = p.full()
+	}
 	spec := p.x.f.Spec(i)
 	spec.Request = cluster.SliceOf(spec.Request, h.node.Shards/2, cluster.WholeGPU/2)
 	if len(spec.Require) > 0 && !slices.Contains(spec.Require, h.node.Name) {

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// counts is a job that counts tenths of seconds in which it goes on.
+const counts = `#!/bin/bash
+while sleep 0.1; do echo; done >count-$SLURM_JOB_ID
+`
+
+// Two tenants want twice as many GPUs as there are. All jobs that may take turns go on within every two turns, and each tenant has its share.
+// The users' own requests are restored, and no job stays suspended once they are released.
+func TestSlices(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
+		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		const quantum = 8 * cluster.Second
+		r.settings.Term = cluster.Minute
+		r.settings.Slices = &cluster.Slices{Quantum: quantum, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		r.govern()
+		r.heard()
+		of, asked := map[string]string{}, map[string]string{} // by job: its user, and the user's words
+		for _, gres := range []string{"gpu:1", "gpu:v100:1"} {
+			for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
+				id := r.submit(user, counts, "-A", tenant, "--gres="+gres, "--requeue", "--comment=share=yes,mem.v100=14g,saves=term")
+				of[id], asked[id] = user, gres
+			}
+		}
+		r.until("all take turns", 3*time.Minute, func() bool {
+			for id := range of {
+				if r.count(cluster.Suspend, id) == 0 {
+					return false
+				}
+			}
+			return true
+		})
+		done := func(id string) int { return strings.Count(r.output(of[id], "count-"+id), "\n") }
+		before, begin, longest := map[string]int{}, time.Now(), map[string]int{}
+		for id := range of {
+			before[id] = done(id)
+		}
+		last, since := map[string]int{}, map[string]time.Time{}
+		for time.Since(begin) < 10*quantum.Duration() {
+			for id := range of {
+				if n := done(id); n > last[id] || since[id].IsZero() {
+					last[id], since[id] = n, time.Now()
+				}
+				longest[id] = max(longest[id], int(time.Since(since[id]).Seconds()))
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		share := map[string]float64{}
+		for id, user := range of {
+			share[user] += float64(done(id) - before[id])
+			if limit := 2 * int(quantum/cluster.Second); longest[id] > limit {
+				t.Errorf("job %s stood still for %d s, want at most %d", id, longest[id], limit)
+			}
+		}
+		t.Logf("tenths of seconds in which jobs went on: alice %.0f, bob %.0f; stood still at most %v s", share["alice"], share["bob"], longest)
+		within(t, "alice's part of what jobs did [%]", 100*share["alice"]/(share["alice"]+share["bob"]), 50, 10)
+		if both := share["alice"] + share["bob"]; both > 1.3*2*10*10*float64(quantum)/1000 {
+			t.Errorf("jobs went on for %.0f tenths of seconds on two GPUs in %s", both, 10*quantum)
+		}
+
+		// Jobs that want whole GPUs take their turn: those that leave ask for what their users wrote.
+		for range 3 {
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1", "--requeue")
+			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:1", "--requeue")
+		}
+		r.until("a job that took turns waits again, and asks for its GPU", 3*r.settings.Term.Duration(), func() bool {
+			for id := range of {
+				if j, err := r.Job(r.ctx(), id); err == nil && r.count(cluster.Reclaim, id) > 0 && j["JobState"] == "PENDING" && strings.Contains(j["TresPerNode"], asked[id]) {
+					return true
+				}
+			}
+			return false
+		})
+		r.halt()
+		if out, err := r.fairlease(r.configure(""), "release"); err != nil {
+			t.Fatalf("release: %v\n%s", err, out)
+		}
+		for id := range of {
+			switch j, err := r.Job(r.ctx(), id); {
+			case err != nil:
+				t.Fatal(err)
+			case j["JobState"] == "SUSPENDED":
+				t.Errorf("job %s is suspended after the release", id)
+			case j["JobState"] == "PENDING" && !strings.Contains(j["TresPerNode"], asked[id]):
+				t.Errorf("job %s asks for %q after the release, its user for %q", id, j["TresPerNode"], asked[id])
+			}
+		}
+	})
+}
