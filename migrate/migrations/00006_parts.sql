@@ -22,3 +22,5 @@ alter table entitlements alter column holds_gpus type numeric;
 alter table entitlement_history alter column holds_gpus type numeric;
 
 alter table bound_jobs alter column gpus type numeric;
+
+comment on column actions.verb is 'lock, gate, reserve, grant, take_back, notice, reclaim, release, unreserve, suspend, resume or open.';

@@ -147,6 +147,16 @@ func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touc
 		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, MaxNodes: r.UserMaxNodes, Partitions: r.UserPartitions, SiteFactor: r.SiteFactor, Slice: r.Slice}
 }
 
+// Sliced gives the jobs of the journal that take turns on GPUs.
+func Sliced(m *cluster.State) (out []Touched) {
+	for i := range m.Records {
+		if r := &m.Records[i]; r.Slice != nil && r.Done == 0 {
+			out = append(out, touched(r, r.ID, r.ID.ID, false))
+		}
+	}
+	return out
+}
+
 // had gives the jobs' original settings as records with nothing else, by id.
 func (s State) had() []cluster.Record {
 	out := make([]cluster.Record, len(s.Jobs))

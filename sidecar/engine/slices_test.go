@@ -50,7 +50,7 @@ func TestSlices(t *testing.T) {
 			for range 5 {
 				w.Run(2*cluster.Minute + 20*cluster.Second)
 				for _, id := range ids {
-					done := w.Virtual.Progress(id)
+					done := w.Progress(id)
 					if done == last[id] && c.x == c.y {
 						t.Errorf("job %s did not go on within two minutes, at %s", id, w.Now())
 					}
@@ -77,11 +77,11 @@ func TestSlicesAfterATerm(t *testing.T) {
 	last := map[cluster.JobID]cluster.Span{}
 	for range 5 {
 		for _, id := range ids {
-			last[id] = w.Virtual.Progress(id)
+			last[id] = w.Progress(id)
 		}
 		w.Run(2*cluster.Minute + 20*cluster.Second)
 		for _, id := range ids {
-			if w.Virtual.Progress(id) == last[id] {
+			if w.Progress(id) == last[id] {
 				t.Errorf("job %s did not go on within two minutes, at %s: %+v", id, w.Now(), w.Reason(id))
 			}
 		}

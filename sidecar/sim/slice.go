@@ -27,7 +27,7 @@ func ask(v *Virtual, j *work, words string) error {
 	if words == "" {
 		return nil
 	}
-	j.job.Request = j.Work.Request
+	j.job.Request = j.Request
 	j.sliced, j.job.Ask = false, oneGPU(&j.job)
 	text, shards := strings.CutPrefix(words, cluster.ShardWords)
 	if !shards {

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,6 +95,71 @@ func TestSlices(t *testing.T) {
 				t.Errorf("job %s is suspended after the release", id)
 			case j["JobState"] == "PENDING" && !strings.Contains(j["TresPerNode"], asked[id]):
 				t.Errorf("job %s asks for %q after the release, its user for %q", id, j["TresPerNode"], asked[id])
+			}
+		}
+	})
+}
+
+// No job stays suspended when the daemon is killed, whether its unit ends properly or not, and it goes on after its own restart and Slurm's.
+func TestSlicesAfterAKill(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
+		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		config := r.configure("sharing: {slices: on, quantum: 30s, memory: {v100: 32g}}\n")
+		text, err := os.ReadFile(config)
+		if err == nil {
+			err = os.WriteFile(config, []byte(strings.Replace(string(text), "term: 20s", "term: 1m", 1)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := r.serve(config)
+		r.heard()
+		var ids []string
+		for range 3 {
+			ids = append(ids, r.submit("alice", counts, "-A", "nlp", "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"),
+				r.submit("bob", counts, "-A", "vision", "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"))
+		}
+		suspended := func() (n int) {
+			for _, id := range ids {
+				if r.state(id) == "SUSPENDED" {
+					n++
+				}
+			}
+			return n
+		}
+		thaws := func(args ...string) {
+			t.Helper()
+			if out, err := r.fairlease(config, append([]string{"thaw"}, args...)...); err != nil {
+				t.Fatalf("thaw %v: %v\n%s", args, err, out)
+			}
+			if n := suspended(); n > 0 {
+				t.Fatalf("%d jobs are suspended after thaw %v", n, args)
+			}
+		}
+		r.poll("jobs take turns", 3*time.Minute, time.Second, func() bool { return suspended() > 0 })
+		end(syscall.SIGKILL)
+		thaws("--all") // as ExecStopPost does
+		end = r.serve(config)
+		r.poll("jobs take turns after a restart of the daemon", 2*time.Minute, time.Second, func() bool { return suspended() > 0 })
+		if err := r.Restart(r.ctx(), testcluster.Slurmctld); err != nil {
+			t.Fatal(err)
+		}
+		r.poll("jobs take turns after a restart of slurmctld", 2*time.Minute, time.Second, func() bool { return suspended() > 0 })
+		end(syscall.SIGKILL)
+		before := suspended()
+		if out, err := r.fairlease(config, "thaw"); err != nil || before > 0 && suspended() == 0 {
+			t.Errorf("thaw resumes jobs whose partners have their turn: %v\n%s", err, out)
+		}
+		r.poll("a turn and three rounds pass", 2*time.Minute, 5*time.Second, func() bool {
+			if out, err := r.fairlease(config, "thaw"); err != nil {
+				t.Fatalf("thaw: %v\n%s", err, out)
+			}
+			return suspended() == 0
+		})
+		for _, id := range ids {
+			if s := r.state(id); s != "RUNNING" && s != "PENDING" {
+				t.Errorf("job %s is %s", id, s)
 			}
 		}
 	})

@@ -60,10 +60,12 @@ func TestManPage(t *testing.T) {
 func TestPackagedFiles(t *testing.T) {
 	for file, words := range map[string][]string{
 		"systemd/fairlease.service": {"ExecStart=/usr/bin/fairlease serve", "Type=notify", "WatchdogSec=", "User=fairlease",
-			"ExecStopPost=/usr/bin/fairlease release --after-crash", "/etc/default/fairlease", "/etc/sysconfig/fairlease", "StateDirectory=fairlease"},
-		"systemd/fairlease-web.service": {"ExecStart=/usr/bin/fairlease web", "User=fairlease-web", "RuntimeDirectory=fairlease-web", "/etc/default/fairlease-web", "NoNewPrivileges=yes", "ProtectSystem=strict"},
-		"sysusers.d/fairlease.conf":     {"u fairlease ", "u fairlease-web "},
-		"tmpfiles.d/fairlease.conf":     {"d /run/fairlease 0755 fairlease fairlease"},
+			"ExecStopPost=/usr/bin/fairlease release --after-crash", "ExecStopPost=-/usr/bin/fairlease thaw --all", "/etc/default/fairlease", "/etc/sysconfig/fairlease", "StateDirectory=fairlease"},
+		"systemd/fairlease-web.service":  {"ExecStart=/usr/bin/fairlease web", "User=fairlease-web", "RuntimeDirectory=fairlease-web", "/etc/default/fairlease-web", "NoNewPrivileges=yes", "ProtectSystem=strict"},
+		"systemd/fairlease-thaw.service": {"ExecStart=/usr/bin/fairlease thaw", "User=fairlease"},
+		"systemd/fairlease-thaw.timer":   {"OnUnitActiveSec=", "WantedBy=timers.target"},
+		"sysusers.d/fairlease.conf":      {"u fairlease ", "u fairlease-web "},
+		"tmpfiles.d/fairlease.conf":      {"d /run/fairlease 0755 fairlease fairlease"},
 	} {
 		text, err := os.ReadFile("../../../etc/" + file)
 		if err != nil {

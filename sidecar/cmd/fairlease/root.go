@@ -59,7 +59,7 @@ func rootCommand(p *program) *cobra.Command {
 		orderCommand(p, "boost", "put a job first within its tenant, or a tenant first"),
 		orderCommand(p, "freeze", "give no new lease to a job, or to the jobs of a user or tenant"), overrideCommand(p), auditCommand(p))
 	add("simulate", simulate.Command(simulate.Program{Config: p.config, Session: p.session}), tuneCommand(p), shadowCommand(p), worthCommand(p), whatifCommand(p), convertCommand(p), profileCommand(p), tryRequeueCommand(p))
-	add("operate", serveCommand(p), webCommand(p), roundCommand(p), releaseCommand(p), resumeCommand(p), repairCommand(p), wrapperCommand())
+	add("operate", serveCommand(p), webCommand(p), roundCommand(p), releaseCommand(p), thawCommand(p), resumeCommand(p), repairCommand(p), wrapperCommand())
 	add("configure", doctorCommand(p), migrateCommand(p), configurationCommand(p), cellsCommand(p), versionCommand(p))
 	root.AddCommand(besideCommand(p))
 	root.SetHelpCommandGroupID("configure")

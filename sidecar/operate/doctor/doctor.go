@@ -77,6 +77,7 @@ func Check(cfg *config.Config, seen *Seen) []Finding {
 	checkParts(f, cfg, seen)
 	f.area = "slurm"
 	checkSlurm(f, cfg, &seen.Slurm)
+	checkSlices(f, cfg, seen)
 	f.area = "gpus"
 	checkGPUs(f, seen.GPUs, seen.Slurm.Sighting)
 	f.area = "postgresql"

@@ -50,9 +50,12 @@ type Unit struct {
 }
 
 // unitNames are the packaged units.
-var unitNames = []string{"fairlease.service", "fairlease-web.service", restUnit}
+var unitNames = []string{"fairlease.service", "fairlease-web.service", restUnit, thawUnit}
 
-const restUnit = "fairlease-slurmrestd.service"
+const (
+	restUnit = "fairlease-slurmrestd.service"
+	thawUnit = "fairlease-thaw.timer" // see checkSlices
+)
 
 // readParts looks for the parts on this host.
 func readParts(ctx context.Context) Parts {
@@ -218,7 +221,7 @@ func checkUnits(f *findings, p *Parts, address string) {
 		name := strings.TrimSuffix(u.Name, ".service")
 		enabled, active := strings.HasPrefix(u.File, "enabled"), u.Active == "active" || u.Active == "reloading"
 		switch {
-		case u.Load == "not-found", u.Name == restUnit && !strings.Contains(address, "/fairlease-slurmrestd/"):
+		case u.Load == "not-found", u.Name == thawUnit, u.Name == restUnit && !strings.Contains(address, "/fairlease-slurmrestd/"):
 		case u.Load != "loaded":
 			f.add(Fail, u.Name, "systemd cannot load it: "+u.Load, "it does not start", "systemctl status "+name+"; to undo a mask: systemctl unmask "+name)
 		case u.Active == "failed" || u.Sub == "auto-restart":
