@@ -148,12 +148,16 @@ func (p *slicer) mayShare(i int, model string) bool {
 // join puts a candidate onto the GPU of another job in a pool: of its own tenant, or else of one that holds more than it is due.
 func (p *slicer) join(tenant, i, pool int, own bool) {
 	f, k := p.x.f, &p.in.Candidates[i]
-	if k.Running || k.IdleOnly || k.Binds != lease.Unbound || f.Hand.Leases[k.Case] != nil || p.in.Tenants[tenant].Spent || !p.mayShare(k.Case, f.In.Pools[pool]) ||
+	if k.Running || k.IdleOnly || f.Hand.Leases[k.Case] != nil || p.in.Tenants[tenant].Spent || !p.mayShare(k.Case, f.In.Pools[pool]) ||
 		f.Hand.IsClaimed(k.Key) || p.in.Limits != nil && p.in.Limits.Room(k.Case) != lease.Now || !own && !p.lacks(tenant, pool) {
 		return
 	}
 	for h := range p.hosts {
-		if x := &p.hosts[h]; p.together(x, k.Case, tenant, pool, own) && p.pair(x, k) {
+		x := &p.hosts[h]
+		if own && k.Binds != lease.Unbound && f.Hand.Marks[x.item].Stoppable { // its tenant would bind more GPUs than before
+			continue
+		}
+		if p.together(x, k.Case, tenant, pool, own) && p.pair(x, k) {
 			p.choice.Passed[i] = round.Passed{}
 			p.gave(x, tenant)
 			if p.in.Limits != nil {

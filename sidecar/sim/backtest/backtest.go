@@ -74,6 +74,7 @@ func Of(p *store.Past, name string) Window {
 	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
 	s.Setup.Settings = p.End.Snapshot.Settings
+	s.Setup.Settings.Slices = nil // it does not know the jobs that agreed to turns
 	s.Setup.Limits = limits(p, s.Setup.Weights, b.load)
 	s.Setup.Until = b.to.Sub(b.from)
 	s.Was = score.Run{To: b.to, Jobs: b.was}
@@ -212,7 +213,7 @@ func weights(p *store.Past) map[string]int64 {
 
 // account is a tenant's account in a pool, as of a moment.
 type account struct {
-	holds      int
+	holds      cluster.MicroGPU
 	rate       cluster.MicroGPU // due, ASTRAEA eq. 8
 	alloc, due cluster.GPUTime  // work
 }
@@ -250,7 +251,7 @@ func samples(p *store.Past) iter.Seq2[score.Sample, error] {
 			if !to(min(cluster.InstantOf(t.At), p.End.Plan.At)) {
 				return
 			}
-			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds.Ceil(), rate: t.Rate, alloc: t.Alloc, due: t.Due}
+			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: cluster.MicroGPU(t.Holds), rate: t.Rate, alloc: t.Alloc, due: t.Due}
 		}
 		if to(p.End.Plan.At) {
 			b.edge(&p.End)
@@ -274,7 +275,7 @@ func (b *books) edge(e *store.Edge) {
 	for _, t := range e.Plan.Tenants {
 		k := accountKey{t.Tenant, t.Pool}
 		a := b.accounts[k]
-		a.holds = t.Holds.Ceil()
+		a.holds = cluster.MicroGPU(t.Holds)
 		b.accounts[k] = a
 	}
 }
@@ -288,14 +289,15 @@ func (b *books) sample(at cluster.Instant) score.Sample {
 		sums[k.tenant] = score.TenantSample{Tenant: k.tenant, Holds: t.Holds + a.holds, Due: t.Due + a.rate,
 			Alloc: t.Alloc + a.alloc, DueTotal: t.DueTotal + a.due}
 	}
+	used := cluster.MicroGPU(0)
 	b.row = b.row[:0]
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		t := sums[name]
 		t.Alloc, t.DueTotal = max(t.Alloc, b.top[name].Alloc), max(t.DueTotal, b.top[name].DueTotal)
 		b.top[name] = t
-		out.Used += t.Holds
+		used += t.Holds
 		b.row = append(b.row, t)
 	}
-	out.Tenants = b.row
+	out.Used, out.Tenants = used.Devices(), b.row
 	return out
 }

@@ -277,7 +277,7 @@ func TestOddPasts(t *testing.T) {
 		t.Errorf("%s, %d to %d GPUs, weights %v", got, s.Least, s.Most, s.Setup.Weights)
 	}
 	sample := func(at cluster.Instant, gpus, holds int, rate cluster.MicroGPU, alloc, due cluster.GPUTime) score.Sample {
-		return score.Sample{At: at, Capacity: gpus, Used: holds, Tenants: []score.TenantSample{{Tenant: "a", Holds: holds, Due: rate, Alloc: alloc, DueTotal: due}}}
+		return score.Sample{At: at, Capacity: gpus, Used: holds, Tenants: []score.TenantSample{{Tenant: "a", Holds: cluster.Micro(holds), Due: rate, Alloc: alloc, DueTotal: due}}}
 	}
 	var got []score.Sample
 	for x, err := range samples(p) {

@@ -508,3 +508,16 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Two jobs of 20 minutes that take turns on one GPU both end after 40 minutes; in terms of 10 minutes one ends after 30.
+func TestSlices(t *testing.T) {
+	s := ideal(t, "1x1", 10*cluster.Minute, job("1", "a", 0, 1, 20*cluster.Minute), job("2", "b", 0, 1, 20*cluster.Minute))
+	if r := run1(t, s); r.Completion.Min > 30.2*60 || r.Makespan > 40.5*60 {
+		t.Errorf("without turns: completion %+v s, makespan %v s", r.Completion, r.Makespan)
+	}
+	s.Settings.Slices = &cluster.Slices{Quantum: cluster.Minute}
+	r := run1(t, s)
+	if r.Completion.Min < 38*60 || r.Completion.Max > 40.5*60 || math.Abs(r.Utilisation-1) > 0.01 {
+		t.Errorf("in turns: completion %+v s, utilisation %v", r.Completion, r.Utilisation)
+	}
+}

@@ -25,6 +25,7 @@ type pool struct {
 type spot struct {
 	pool, size, free int
 	bad              bool
+	shared           map[int]int // jobs by the number of the GPU that they share; nil = none yet
 }
 
 // shape is the relevant part of a request.
@@ -69,16 +70,32 @@ func (g *gaps) count(n *spot, sign int) {
 	p.counts[n.free] += sign
 }
 
-// take records that GPUs are held, or released.
-func (g *gaps) take(h *cluster.Holding, sign int) {
-	n := &g.nodes[g.node[h.Node]]
+// take records that GPUs are held, or released. It gives the GPUs that are in use by that, negative if they become free.
+func (g *gaps) take(h *cluster.Holding, sign int) int {
+	n, gpus := &g.nodes[g.node[h.Node]], sign*h.Size.Devices
+	if !h.Size.IsWhole() {
+		gpus = n.share(h.Index[0], sign)
+	}
 	if n.bad {
-		n.free -= sign * h.Size.Devices
-		return
+		n.free -= gpus
+		return gpus
 	}
 	g.count(n, -1)
-	n.free -= sign * h.Size.Devices
+	n.free -= gpus
 	g.count(n, 1)
+	return gpus
+}
+
+// share records a job on a shared GPU, or that it leaves. It gives the GPUs that are taken by that, negative if they become free.
+func (n *spot) share(index, sign int) int {
+	if n.shared == nil {
+		n.shared = map[int]int{}
+	}
+	n.shared[index] += sign
+	if jobs := n.shared[index]; jobs == 0 || jobs == 1 && sign == 1 {
+		return sign
+	}
+	return 0
 }
 
 // wants records that a job of a shape waits, or no longer.

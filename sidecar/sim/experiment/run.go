@@ -98,7 +98,16 @@ func (e *eye) Apply(ctx context.Context, actions []cluster.Action) []cluster.Out
 }
 
 func newRun(s *Setup) (*run, error) {
-	nodes := s.Fleet.Nodes()
+	nodes, settings := s.Fleet.Nodes(), s.Settings
+	if settings.Slices != nil {
+		settings.Slices = &cluster.Slices{Quantum: settings.Slices.Quantum}
+		for i := range nodes {
+			nodes[i].Shards = 2
+		}
+		for _, g := range s.Fleet.Models() {
+			settings.Slices.Memory = append(settings.Slices.Memory, cluster.GPUMemory{Model: cmp.Or(g.Model, unnamed), Bytes: 80 << 30})
+		}
+	}
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
@@ -116,7 +125,6 @@ func newRun(s *Setup) (*run, error) {
 	limits.into(v)
 	// Nothing can die here, so gates need no extension.
 	v.Gate = 2 * Forever
-	settings := s.Settings
 	settings.Breaker = settings.Breaker.Fixed()
 	if settings.StopsPerHour.Auto { // it follows from what was observed before, and nothing was
 		settings.StopsPerHour.Auto = false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -32,8 +33,8 @@ type Setup struct {
 	// Limits are rules of Slurm's to which it holds all jobs. Only the product's schedulers know them.
 	Limits Admission
 
-	Settings cluster.Settings
-	Chooser  string // models.chooser, for presets that divide GPU models; "" = that of Settings
+	Settings cluster.Settings // with Slices, all jobs of one GPU may take turns on one
+	Chooser  string           // models.chooser, for presets that divide GPU models; "" = that of Settings
 	Costs    sim.Costs
 	Saves    Mixture // how jobs save, drawn by Seed
 	Reported bool    // jobs that save on their own report each save to the scheduler
@@ -150,12 +151,26 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	m := s.Saves.Of(j, s.Seed)
 	w := sim.Work{Name: j.ID, Command: cmp.Or(j.Command, j.Name, cluster.Untyped), User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
 		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
+	if s.Settings.Slices != nil {
+		w.Comment = strings.Join(append(words(w.Comment), "share=yes"), ",")
+		for _, g := range s.Fleet.Models() {
+			w.Comment += ",mem." + cmp.Or(g.Model, unnamed) + "=1g"
+		}
+	}
 	if m.Takes > 0 {
 		own := s.Costs
 		own.Save = m.Takes
 		w.Costs = &own
 	}
 	return w
+}
+
+// words gives a comment as a list; "" = none.
+func words(comment string) []string {
+	if comment == "" {
+		return nil
+	}
+	return []string{comment}
 }
 
 // assumption says how jobs are assumed to save.

@@ -27,7 +27,7 @@ type witness struct {
 	speeds  sim.Speeds      // the truth; nil = all models are alike
 	cells   []cluster.Fragmentation
 	broken  []cluster.GPUTime // by level of cells: cells × time
-	used    int               // GPUs held
+	used    int               // GPUs held, shared ones as a whole
 	full    int               // healthy GPUs
 
 	jobs map[cluster.JobID]*life
@@ -102,7 +102,7 @@ func (w *witness) pass(to cluster.Instant) {
 		var repaid cluster.GPUTime
 		repaid, p.repayCarry = cluster.Accrue(p.repays, gone, p.repayCarry)
 		p.Repaid += repaid
-		p.Alloc += cluster.Times(p.Holds, gone)
+		p.Alloc += p.Holds.Over(gone)
 		if p.work != nil {
 			p.work.pass(p.On, p.Due, gone)
 		}
@@ -142,7 +142,7 @@ func (w *witness) tenant(name string) *standing {
 	if !ok {
 		i = len(w.tenants)
 		w.place[name] = i
-		w.tenants = append(w.tenants, standing{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
+		w.tenants = append(w.tenants, standing{TenantSample: score.TenantSample{Tenant: name, On: make([]cluster.MicroGPU, len(w.models))}})
 		if w.speeds != nil && len(w.models) > 0 {
 			w.tenants[i].work = newWork(len(w.models))
 		}
@@ -231,17 +231,17 @@ func (w *witness) stop(l *life, e *sim.Event) {
 
 // hold adds GPUs to a job, or removes them.
 func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
-	n, p := 0, w.tenant(l.Tenant)
+	n, p := cluster.MicroGPU(0), w.tenant(l.Tenant)
 	for i := range holds {
-		n += holds[i].Size.Devices
-		w.gaps.take(&holds[i], sign)
+		amount := cluster.MicroGPU(sign) * holds[i].Size.Amount()
+		n += amount
+		w.used += w.gaps.take(&holds[i], sign)
 		if m := slices.Index(w.models, holds[i].Model); m >= 0 {
-			p.On[m] += sign * holds[i].Size.Devices
+			p.On[m] += amount
 		}
 	}
-	w.used += sign * n
 	w.running += sign
-	p.Holds += sign * n
+	p.Holds += n
 }
 
 // turn reads the loop's accounts after a turn.

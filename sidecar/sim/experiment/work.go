@@ -53,10 +53,10 @@ func (x *work) rate() (due cluster.MicroGPU) {
 }
 
 // pass charges an interval in which the tenant holds GPUs of each model, and is due GPUs.
-func (x *work) pass(on []int, due cluster.MicroGPU, gone cluster.Span) {
+func (x *work) pass(on []cluster.MicroGPU, due cluster.MicroGPU, gone cluster.Span) {
 	for m := range on {
 		faster := x.faster(m)
-		x.alloc += faster.Of(cluster.Times(on[m], gone))
+		x.alloc += faster.Of(on[m].Over(gone))
 	}
 	owed, _ := cluster.Accrue(x.rate(), gone, 0)
 	counted, _ := cluster.Accrue(due, gone, 0)

@@ -40,12 +40,18 @@ type World struct {
 	Until                         string
 	CostSave, CostLoad, ColdStart string
 	FailEvery, Repair             string
+	Slices                        string // length of a turn; "" = no turns
 	Limits                        string // a file; "" = none
 
 	table  *trace.Throughputs // nil = none
 	from   *trace.Trace       // nil = generated
-	census experiment.Census
-	paced  int // jobs with speeds
+	counts counts
+}
+
+// counts are those of the jobs.
+type counts struct {
+	experiment.Census
+	paced int // jobs with speeds
 }
 
 // Length reads a flag that is a duration; an empty one changes nothing.
@@ -65,11 +71,15 @@ func Length(flag, text string, to *cluster.Span) error {
 func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experiment.Setup, error) {
 	s := experiment.Default()
 	s.Settings, s.Chooser, s.Prices = cfg.Settings(), cfg.Models.Chooser, cfg.Models.Prices
+	turn := cluster.Span(0)
 	err := cmp.Or(Length("--until", w.Until, &s.Until), Length("--cost-save", w.CostSave, &s.Costs.Save),
 		Length("--cost-load", w.CostLoad, &s.Costs.Load), Length("--cost-start", w.ColdStart, &s.Costs.ColdStart),
-		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair))
+		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair), Length("--slices", w.Slices, &turn))
 	if err != nil {
 		return s, err
+	}
+	if s.Settings.Slices = nil; turn > 0 {
+		s.Settings.Slices = &cluster.Slices{Quantum: turn}
 	}
 	s.Settings.StartCost = s.Costs.Start()
 	s.Seed = w.Seed
@@ -87,7 +97,7 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
 		return s, err
 	}
-	if w.census = experiment.Survey(s.Load); w.census.Jobs == 0 {
+	if w.counts.Census = experiment.Survey(s.Load); w.counts.Jobs == 0 {
 		return s, w.none(s.Load.Name)
 	}
 	if s.Weights, err = w.weigh(cfg); err != nil {
@@ -106,7 +116,7 @@ func (w *World) ofSlurm() bool {
 
 // none says why no job is left to be simulated.
 func (w *World) none(name string) error {
-	e := &failure.Error{Code: failure.No, What: name + " has no job with GPUs and a run time: " + cmp.Or(w.counts(), "it is empty")}
+	e := &failure.Error{Code: failure.No, What: name + " has no job with GPUs and a run time: " + cmp.Or(w.told(), "it is empty")}
 	switch {
 	case w.from == nil: // generated
 		e.Next = "let more jobs arrive: --length, --load"
@@ -238,7 +248,7 @@ func (w *World) pace(s *experiment.Setup) error {
 		return &failure.Error{Code: failure.Misuse, What: "the speeds cannot be used", Err: err}
 	}
 	s.Speeds = book.Speeds
-	if s.Load, w.paced = book.Sort(s.Load); w.paced == 0 {
+	if s.Load, w.counts.paced = book.Sort(s.Load); w.counts.paced == 0 {
 		return failure.Usage("%s fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there", w.Speeds)
 	}
 	return nil
@@ -265,15 +275,15 @@ func (w *World) limits() (experiment.Admission, error) {
 func (w *World) weigh(cfg *config.Config) (map[string]int64, error) {
 	switch w.Weights {
 	case "equal":
-		return experiment.EqualWeights(w.census), nil
+		return experiment.EqualWeights(w.counts.Census), nil
 	case "demand":
-		return experiment.DemandWeights(w.census), nil
+		return experiment.DemandWeights(w.counts.Census), nil
 	case "config":
 		if len(cfg.Tenants.Weights) == 0 {
 			return nil, failure.Usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
 		}
 		weights := maps.Clone(cfg.Tenants.Weights)
-		for _, tenant := range experiment.Missing(w.census, weights) {
+		for _, tenant := range experiment.Missing(w.counts.Census, weights) {
 			weights[tenant] = 0 // as for the daemon
 		}
 		return weights, nil
@@ -287,7 +297,7 @@ func (w *World) weigh(cfg *config.Config) (map[string]int64, error) {
 	if err != nil {
 		return nil, &failure.Error{Code: failure.Misuse, What: "the weights cannot be used", Err: err}
 	}
-	if missing := experiment.Missing(w.census, weights); len(missing) > 0 {
+	if missing := experiment.Missing(w.counts.Census, weights); len(missing) > 0 {
 		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.Weights, len(missing), view.Some(missing, 10)),
 			Next: "add a line for each, with 0 for one that is due nothing"}
 	}
@@ -296,7 +306,7 @@ func (w *World) weigh(cfg *config.Config) (map[string]int64, error) {
 
 // Tell describes the simulation, and what was omitted from it.
 func (w *World) Tell(out io.Writer, s *experiment.Setup) {
-	c := &w.census
+	c := &w.counts.Census
 	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
 	w.LeftOut(out)
@@ -304,14 +314,14 @@ func (w *World) Tell(out io.Writer, s *experiment.Setup) {
 		fmt.Fprintln(out, "  there is nobody to share with: where Slurm hides others' jobs (PrivateData), an operator has to write the history")
 	}
 	if w.Speeds != "" {
-		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.Speeds, w.paced)
+		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.Speeds, w.counts.paced)
 	}
 	notes.Saves(out, s)
 }
 
 // LeftOut describes rows of the trace that became no job, and incomplete jobs.
 func (w *World) LeftOut(out io.Writer) {
-	if counts := w.counts(); counts != "" {
+	if counts := w.told(); counts != "" {
 		fmt.Fprintf(out, "  left out: %s\n", counts)
 	}
 	if w.from != nil {
@@ -328,7 +338,7 @@ func (w *World) LeftOut(out io.Writer) {
 }
 
 // counts describes rows of the trace that became no job.
-func (w *World) counts() string {
+func (w *World) told() string {
 	if w.from == nil {
 		return ""
 	}

@@ -80,11 +80,11 @@ func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Sc
 		hours := float64(at.Sub(start)) / float64(cluster.Hour)
 		for i, name := range tenants {
 			want := float64(gpus) / float64(len(tenants)) * (1 + 0.9*math.Sin(hours/24*2*math.Pi+float64(i))) * (0.5 + r.Float64())
-			holds := min(int(want), s.Capacity-s.Used)
+			holds := cluster.Micro(min(int(want), s.Capacity-s.Used))
 			rate := cluster.MicroGPU(want*(0.55+0.06*float64(scheduler))) * cluster.WholeGPU
-			s.Used += holds
+			s.Used += holds.Devices()
 			s.Tenants = append(s.Tenants, score.TenantSample{Tenant: name, Holds: holds, Due: rate, Alloc: alloc[i], DueTotal: due[i]})
-			alloc[i] += cluster.Times(holds, step)
+			alloc[i] += holds.Over(step)
 			due[i] += cluster.Times(int(rate/cluster.WholeGPU), step)
 		}
 		s.Fragmented = (s.Capacity - s.Used) / 4
@@ -291,7 +291,7 @@ func TestNamesAreEscaped(t *testing.T) {
 func TestModels(t *testing.T) {
 	run, err := scored(score.Run{Setting: score.Setting{Scheduler: "s", Nodes: 2, GPUs: 8, From: start, Models: []score.Model{{Model: "k80", GPUs: 4}, {Model: "v100", GPUs: 4}}},
 		To: start.Add(cluster.Hour), Samples: []score.Sample{{At: start, Capacity: 8, Used: 5, Tenants: []score.TenantSample{
-			{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}}}}, score.Standard())
+			{Tenant: "a", Holds: cluster.Micro(4), On: []cluster.MicroGPU{cluster.Micro(3), cluster.Micro(1)}}, {Tenant: "b", Holds: cluster.Micro(1), On: []cluster.MicroGPU{cluster.Micro(0), cluster.Micro(1)}}}}}}, score.Standard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestLittleToShow(t *testing.T) {
 	}
 	single, err := scored(score.Run{Setting: score.Setting{Scheduler: "c", Nodes: 1, GPUs: 8, From: start}, To: start.Add(cluster.Minute),
 		Jobs:    []score.Job{{ID: "1", Tenant: "x", GPUs: 8, Submit: start, Start: start, End: start.Add(30), Runs: 30, Held: 30, Alloc: 240, Due: 240}},
-		Samples: []score.Sample{{At: start, Capacity: 8, Used: 8, Tenants: []score.TenantSample{{Tenant: "x", Holds: 8}}}}}, score.Standard())
+		Samples: []score.Sample{{At: start, Capacity: 8, Used: 8, Tenants: []score.TenantSample{{Tenant: "x", Holds: cluster.Micro(8)}}}}}, score.Standard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,10 +66,10 @@ type tally struct {
 type tenant struct {
 	name string
 	tally
-	holds        int
-	on           []int             // by model
-	had          []cluster.GPUTime // by model
-	onLines      []int             // of use, by model
+	holds        cluster.MicroGPU
+	on           []cluster.MicroGPU // by model
+	had          []cluster.GPUTime  // by model
+	onLines      []int              // of use, by model
 	rate         cluster.MicroGPU
 	alloc, due   cluster.GPUTime
 	repaid       cluster.GPUTime
@@ -117,7 +117,7 @@ func (m *Meter) tenant(name string) *tenant {
 		for range m.setting.Models {
 			t.onLines = append(t.onLines, m.use.line())
 		}
-		t.on, t.had = make([]int, len(t.onLines)), make([]cluster.GPUTime, len(t.onLines))
+		t.on, t.had = make([]cluster.MicroGPU, len(t.onLines)), make([]cluster.GPUTime, len(t.onLines))
 		for i := range t.periods {
 			t.periods[i].noDue = m.closed[i] // it was due nothing before
 		}
@@ -254,15 +254,15 @@ func (m *Meter) pass(s Sample) {
 	m.used += cluster.Times(m.state.Used, gone)
 	m.fragmented += cluster.Times(m.state.Fragmented, gone)
 	m.bound += cluster.Times(m.state.Bound, gone)
-	m.use.fill(m.useCap, m.now, s.At, m.state.Capacity)
-	m.use.fill(m.useUsed, m.now, s.At, m.state.Used)
-	m.use.fill(m.useFragmented, m.now, s.At, m.state.Fragmented)
+	m.use.fill(m.useCap, m.now, s.At, cluster.Micro(m.state.Capacity))
+	m.use.fill(m.useUsed, m.now, s.At, cluster.Micro(m.state.Used))
+	m.use.fill(m.useFragmented, m.now, s.At, cluster.Micro(m.state.Fragmented))
 	for _, t := range m.list {
 		m.use.fill(t.line, m.now, s.At, t.holds)
 		for i, n := range t.on {
 			m.use.fill(t.onLines[i], m.now, s.At, n)
 			m.use.fill(m.useModel[i], m.now, s.At, n)
-			t.had[i] += cluster.Times(n, gone)
+			t.had[i] += n.Over(gone)
 		}
 	}
 	for i, length := range m.opt.Periods {

@@ -70,7 +70,7 @@ func (m *Meter) final(names []string, to cluster.Instant) Sample {
 		t := m.tenants[name]
 		due, _ := cluster.Accrue(t.rate, max(0, to.Sub(m.now)), 0)
 		s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: t.holds, On: t.on, Due: t.rate,
-			Alloc: t.alloc + cluster.Times(t.holds, to.Sub(m.now)), DueTotal: t.due + due, Repaid: t.repaid})
+			Alloc: t.alloc + t.holds.Over(to.Sub(m.now)), DueTotal: t.due + due, Repaid: t.repaid})
 	}
 	return s
 }

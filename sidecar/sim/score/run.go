@@ -75,7 +75,7 @@ func (j Job) check() error {
 type Sample struct {
 	At         cluster.Instant
 	Capacity   int // healthy GPUs
-	Used       int // GPUs held
+	Used       int // GPUs held, shared ones as a whole
 	Fragmented int // idle GPUs that no waiting job can use although their sum suffices
 	Bound      int // idle GPUs that wait for absent tenants although jobs that cannot be stopped would fit (bind.max)
 	Tenants    []TenantSample
@@ -85,10 +85,10 @@ type Sample struct {
 // run, so that rho is exact for any distance of samples.
 type TenantSample struct {
 	Tenant   string
-	Holds    int              // GPUs
-	On       []int            // the same by model, as in Setting.Models; nil without that
-	Due      cluster.MicroGPU // rate, min(demand, quota): ASTRAEA eq. 8
-	Alloc    cluster.GPUTime  // received until At
-	DueTotal cluster.GPUTime  // due until At
-	Repaid   cluster.GPUTime  // part of it that others received as repayment
+	Holds    cluster.MicroGPU   // GPUs
+	On       []cluster.MicroGPU // the same by model, as in Setting.Models; nil without that
+	Due      cluster.MicroGPU   // rate, min(demand, quota): ASTRAEA eq. 8
+	Alloc    cluster.GPUTime    // received until At
+	DueTotal cluster.GPUTime    // due until At
+	Repaid   cluster.GPUTime    // part of it that others received as repayment
 }

@@ -67,7 +67,7 @@ func held(step int, names []string, rows ...[]int) []Sample {
 		s := Sample{At: at(i * step), Capacity: 6}
 		for k, name := range names {
 			s.Used += row[k]
-			s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: row[k], Due: 2 * cluster.WholeGPU,
+			s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: cluster.Micro(row[k]), Due: 2 * cluster.WholeGPU,
 				Alloc: sums[k], DueTotal: gpuMinutes(2 * i * step)})
 			sums[k] += gpuMinutes(row[k] * step)
 		}
@@ -156,13 +156,13 @@ func TestPeriodsOfRepayment(t *testing.T) {
 // A period may end between two samples, and a tenant may come late or go early.
 func TestPeriodsBetweenSamples(t *testing.T) {
 	run := Run{To: at(60), Samples: []Sample{
-		{At: zero, Tenants: []TenantSample{{Tenant: "a", Holds: 1, Due: 2 * cluster.WholeGPU}}},
+		{At: zero, Tenants: []TenantSample{{Tenant: "a", Holds: cluster.Micro(1), Due: 2 * cluster.WholeGPU}}},
 		{At: at(30), Tenants: []TenantSample{
 			{Tenant: "a", Alloc: gpuMinutes(30), DueTotal: gpuMinutes(60)},
-			{Tenant: "b", Holds: 3, Due: cluster.WholeGPU}}},
+			{Tenant: "b", Holds: cluster.Micro(3), Due: cluster.WholeGPU}}},
 		{At: at(50), Tenants: []TenantSample{
-			{Tenant: "b", Holds: 3, Due: cluster.WholeGPU, Alloc: gpuMinutes(60), DueTotal: gpuMinutes(20)},
-			{Tenant: "c", Holds: 1, Due: cluster.WholeGPU}}},
+			{Tenant: "b", Holds: cluster.Micro(3), Due: cluster.WholeGPU, Alloc: gpuMinutes(60), DueTotal: gpuMinutes(20)},
+			{Tenant: "c", Holds: cluster.Micro(1), Due: cluster.WholeGPU}}},
 	}}
 	s := of(t, run, Options{Periods: []cluster.Span{minutes(20)}})
 	a, b := s.Tenants[0].Periods[0], s.Tenants[1].Periods[0]
@@ -252,9 +252,9 @@ func TestBoundOfSharingLoss(t *testing.T) {
 
 func TestUse(t *testing.T) {
 	run := Run{To: at(3).Add(30 * cluster.Second), Samples: []Sample{
-		{At: zero, Capacity: 8, Used: 4, Tenants: []TenantSample{{Tenant: "b", Holds: 4}}},
+		{At: zero, Capacity: 8, Used: 4, Tenants: []TenantSample{{Tenant: "b", Holds: cluster.Micro(4)}}},
 		{At: zero.Add(90 * cluster.Second), Capacity: 8, Used: 6, Fragmented: 2, Tenants: []TenantSample{
-			{Tenant: "a", Holds: 6, Alloc: 0}, {Tenant: "b", Alloc: gpuMinutes(6)}}},
+			{Tenant: "a", Holds: cluster.Micro(6), Alloc: 0}, {Tenant: "b", Alloc: gpuMinutes(6)}}},
 		{At: at(3), Capacity: 4}}}
 	s := of(t, run, Standard())
 	want := Use{Step: 60, Capacity: []float64{8, 8, 8, 4}, Used: []float64{4, 5, 6, 0}, Fragmented: []float64{0, 1, 2, 0},
@@ -269,8 +269,8 @@ func TestUse(t *testing.T) {
 // With several GPU models, use is known by model.
 func TestUseByModel(t *testing.T) {
 	run := Run{Setting: Setting{Models: []Model{{"k80", 4}, {"v100", 4}}}, To: at(2), Samples: []Sample{
-		{At: zero, Capacity: 8, Used: 5, Tenants: []TenantSample{{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}},
-		{At: at(1), Capacity: 8, Used: 2, Tenants: []TenantSample{{Tenant: "a", Holds: 2, On: []int{0, 2}, Alloc: gpuMinutes(4)}}}}}
+		{At: zero, Capacity: 8, Used: 5, Tenants: []TenantSample{{Tenant: "a", Holds: cluster.Micro(4), On: []cluster.MicroGPU{cluster.Micro(3), cluster.Micro(1)}}, {Tenant: "b", Holds: cluster.Micro(1), On: []cluster.MicroGPU{cluster.Micro(0), cluster.Micro(1)}}}},
+		{At: at(1), Capacity: 8, Used: 2, Tenants: []TenantSample{{Tenant: "a", Holds: cluster.Micro(2), On: []cluster.MicroGPU{cluster.Micro(0), cluster.Micro(2)}, Alloc: gpuMinutes(4)}}}}}
 	s := of(t, run, Standard())
 	want := []ModelUse{
 		{"k80", []float64{3, 0}, []Line{{"a", []float64{3, 0}}, {"b", []float64{0, 0}}}},
@@ -418,11 +418,11 @@ func drawRun(t *rapid.T) Run {
 		s := Sample{At: now, Capacity: 24}
 		step := span(240, "step")
 		for i, name := range names {
-			x := TenantSample{Tenant: name, Holds: rapid.IntRange(0, 8).Draw(t, "holds"), Alloc: sums[i][0], DueTotal: sums[i][1]}
+			x := TenantSample{Tenant: name, Holds: cluster.Micro(rapid.IntRange(0, 8).Draw(t, "holds")), Alloc: sums[i][0], DueTotal: sums[i][1]}
 			x.Due = cluster.MicroGPU(rapid.IntRange(0, 8).Draw(t, "rate")) * cluster.WholeGPU
-			sums[i][0] += cluster.Times(x.Holds, step)
+			sums[i][0] += x.Holds.Over(step)
 			sums[i][1] += cluster.Times(int(x.Due/cluster.WholeGPU), step)
-			s.Used += x.Holds
+			s.Used += x.Holds.Devices()
 			s.Tenants = append(s.Tenants, x)
 		}
 		run.Samples = append(run.Samples, s)
@@ -509,7 +509,7 @@ func TestMoreSamplesChangeNothing(t *testing.T) {
 				more.At, more.Tenants = now, slices.Clone(s.Tenants)
 				for k := range more.Tenants {
 					x := &more.Tenants[k]
-					x.Alloc += cluster.Times(x.Holds, now.Sub(s.At))
+					x.Alloc += x.Holds.Over(now.Sub(s.At))
 					x.DueTotal += cluster.Times(int(x.Due/cluster.WholeGPU), now.Sub(s.At))
 				}
 				dense = append(dense, more)
@@ -557,7 +557,7 @@ func BenchmarkMeter(b *testing.B) {
 	m := NewMeter(Setting{From: zero}, Standard())
 	tenants := make([]TenantSample, 18)
 	for i := range tenants {
-		tenants[i] = TenantSample{Tenant: string(rune('a' + i)), Holds: 8, Due: 8 * cluster.WholeGPU}
+		tenants[i] = TenantSample{Tenant: string(rune('a' + i)), Holds: cluster.Micro(8), Due: 8 * cluster.WholeGPU}
 	}
 	now := zero
 	for b.Loop() {

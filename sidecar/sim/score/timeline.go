@@ -47,14 +47,14 @@ func (t *timeline) join() {
 }
 
 // fill adds rate times time to each step from a until b.
-func (t *timeline) fill(line int, a, b cluster.Instant, rate int) {
+func (t *timeline) fill(line int, a, b cluster.Instant, rate cluster.MicroGPU) {
 	if rate == 0 {
 		return
 	}
 	for a < b {
 		cell := t.cell(line, a)
 		next := min(b, t.from.Add((a.Sub(t.from)/t.step+1)*t.step))
-		*cell += int64(cluster.Times(rate, next.Sub(a)))
+		*cell += int64(rate.Over(next.Sub(a)))
 		a = next
 	}
 }
