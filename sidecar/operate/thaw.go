@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,12 +16,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/operate/connect"
 	"github.com/fairlease/fairlease/sidecar/show/failure"
 	"github.com/fairlease/fairlease/sidecar/show/view"
+	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // Thaw holds the options for resuming jobs that were suspended for their partner on a GPU.
 type Thaw struct {
 	Config *config.Config
-	All    bool // not only those that should have been resumed already
+	All    bool // all of them, whether a daemon leads or not
 	Errors io.Writer
 	Now    time.Time
 }
@@ -30,18 +33,17 @@ type Thawed struct {
 	Failed  []string        `json:"failed"` // in words
 }
 
-// late is how much longer than a turn and three rounds a job is suspended until nobody seems to look after it.
-const late = 15 * cluster.Second
+// late is how much longer than a turn and three rounds a job is suspended until it was forgotten, and silent how much longer than three rounds
+// there is no heartbeat until no daemon leads.
+const late, silent = 15 * cluster.Second, 15 * cluster.Second
 
-// Do resumes jobs. It knows them by this host's state file or by the journal, by the newer of both, and works with one of them alone. It
-// asks Slurm only if a job should run by that.
+// Do resumes jobs: all of them if no daemon leads, else those that should have been resumed already. It knows them by this host's state file or by
+// the journal, by the newer of both, and works with one of them alone. It asks Slurm only if a job should run by that.
 func (t *Thaw) Do(ctx context.Context, p *view.Page) error {
-	known := t.known(ctx)
-	now := cluster.InstantOf(t.Now)
+	known, led := t.known(ctx)
+	now, all := cluster.InstantOf(t.Now), t.All || !led
 	wait := t.Config.Placing.Sharing.Quantum.Span() + 3*t.Config.Interval.Span() + late
-	known = slices.DeleteFunc(known, func(j daemon.Touched) bool {
-		return j.Slice == nil || !t.All && (j.Slice.Runs || now.Sub(j.Slice.At) <= wait)
-	})
+	known = slices.DeleteFunc(known, func(j daemon.Touched) bool { return !all && now.Sub(j.Slice.At) <= wait })
 	done := Thawed{Resumed: []cluster.JobID{}, Failed: []string{}}
 	if len(known) > 0 {
 		client, err := connect.Slurm(t.Config)
@@ -68,24 +70,56 @@ func (t *Thaw) Do(ctx context.Context, p *view.Page) error {
 	return err
 }
 
-// known gives the jobs that fairlease may have suspended.
-func (t *Thaw) known(ctx context.Context) []daemon.Touched {
+// known gives the jobs that fairlease may have suspended, and whether a daemon leads.
+func (t *Thaw) known(ctx context.Context) (jobs []daemon.Touched, led bool) {
 	state, err := daemon.ReadState(t.Config.Files.State)
 	if err != nil {
 		fmt.Fprintf(t.Errors, "fairlease: %v; going on without it\n", err)
 	}
+	paused := func(list []daemon.Touched) []daemon.Touched {
+		return slices.DeleteFunc(list, func(j daemon.Touched) bool { return j.Slice == nil || j.Slice.Runs && !t.All })
+	}
 	s, err := connect.Journal(ctx, t.Config)
 	if err == nil {
 		defer s.Close()
-		_, plan, e := s.Rounds.Last(ctx)
-		if err = e; err == nil && plan.Round >= state.Round {
-			return daemon.Sliced(&plan.State)
-		}
+		jobs, led, err = t.journal(ctx, s, &state, paused)
 	}
 	if err != nil {
 		fmt.Fprintf(t.Errors, "fairlease: %s; going on with %s\n", firstLine(err), t.Config.Files.State)
+		return paused(state.Jobs), t.beats()
 	}
-	return state.Jobs
+	return jobs, led
+}
+
+// journal gives the same by the journal.
+func (t *Thaw) journal(ctx context.Context, s *store.Store, state *daemon.State, paused func([]daemon.Touched) []daemon.Touched) (jobs []daemon.Touched, led bool, err error) {
+	_, plan, err := s.Rounds.Last(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	jobs = state.Jobs
+	if plan.Round >= state.Round {
+		jobs = daemon.Sliced(&plan.State)
+	}
+	if jobs = paused(jobs); len(jobs) == 0 || t.All {
+		return jobs, true, nil
+	}
+	last, err := s.LastLeadership(ctx)
+	if err == nil && last != nil {
+		led, err = lives(ctx, s, last)
+	}
+	return jobs, led, err
+}
+
+// beats tells whether a daemon leads, by the heartbeats on this host, which a standby relays.
+func (t *Thaw) beats() bool {
+	for _, p := range t.Config.Partitions {
+		file, err := os.Stat(filepath.Join(t.Config.Files.Heartbeats, p))
+		if err == nil && cluster.SpanOf(t.Now.Sub(file.ModTime())) <= 3*t.Config.Interval.Span()+silent {
+			return true
+		}
+	}
+	return false
 }
 
 // thaw resumes those of the jobs that are suspended. A job that has another user by now is another job.
