@@ -204,7 +204,7 @@ type Job struct {
 	Parts int   `json:"parts,omitempty"`
 
 	Request Request `json:"request"`
-	// Ask is Slurm's words for its GPU, if it asks for one by them alone and may take turns there (Hints.Share); see Slice.
+	// Ask is its user's words for its GPU, in Slurm's form, if it asks for one by them alone and may take turns there (Hints.Share); see Slice.
 	Ask string `json:"ask,omitempty"`
 	// Paused is true if it has a slice and is suspended. Its State is Running then.
 	Paused bool        `json:"paused,omitempty"`

@@ -104,6 +104,9 @@ type Action struct {
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`
 
+	// Unhold releases the hold that Slurm put on the job when it was requeued while it was suspended (RevokeGrant, Open).
+	Unhold bool `json:"unhold,omitempty"`
+
 	// Suppressed is true if the mode or the job's partition forbids acting: the action is recorded,
 	// not carried out.
 	Suppressed bool   `json:"suppressed,omitempty"`

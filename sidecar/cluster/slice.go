@@ -15,6 +15,7 @@ type Slice struct {
 	Request Request `json:"request"`        // its user's own request
 	Shards  int     `json:"shards"`         // that it asks for instead
 	Runs    bool    `json:"runs,omitempty"` // it is its turn
+	Held    bool    `json:"held,omitempty"` // Slurm holds it, since it was requeued while it was suspended
 	At      Instant `json:"at,omitzero"`    // when its turn began or ended last
 }
 

@@ -57,6 +57,8 @@ type Released struct {
 	// Pinned are running jobs that keep the node list of their grant: Slurm does not change it
 	// while they run. It matters only if they are requeued.
 	Pinned []cluster.JobID `json:"pinned"`
+	// Sliced are running jobs that keep asking for a part of a GPU, for the same reason.
+	Sliced []cluster.JobID `json:"sliced"`
 
 	opened map[cluster.JobID]bool
 }
@@ -89,7 +91,7 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 		for i, o := range r.Cluster.Apply(ctx, todo.list) {
 			done.count(&todo.list[i], &o)
 		}
-		done.Pinned = todo.pinned
+		done.Pinned, done.Sliced = todo.pinned, todo.sliced
 		if last || !first && len(todo.list) == 0 && !todo.wait {
 			return done, nil
 		}
@@ -139,6 +141,7 @@ type todo struct {
 	list   []cluster.Action
 	wait   bool // more will be possible soon
 	pinned []cluster.JobID
+	sliced []cluster.JobID
 }
 
 // actions computes one pass: at first everything that may be ours, later only what is still
@@ -172,6 +175,9 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 		case cluster.Running, cluster.Suspended, cluster.Configuring:
 			if j.State == cluster.Suspended && had.Slice != nil {
 				t.list = append(t.list, action(cluster.Resume, j, cluster.Action{}))
+			}
+			if had.Slice != nil {
+				t.sliced = append(t.sliced, j.ID)
 			}
 			if isOurs(j.Reservation) {
 				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation, SiteFactor: had.SiteFactor}))
@@ -220,7 +226,7 @@ func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
 		a.Limit = had.Limit
 	}
 	if sliced(j, had) {
-		a.Ask = had.Slice.Ask
+		a.Ask, a.Unhold = had.Slice.Ask, had.Slice.Held
 	}
 	return action(verb, j, a)
 }

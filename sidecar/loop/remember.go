@@ -131,6 +131,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 				carries := het[j.Het]
 				carries.carry(&c.Job)
 			}
+			recallSlice(&c.Record, j, m.Had)
 			takeSlice(&c.Job, &c.Record, m.Leases)
 			begin(&c.Job, &c.Record)
 			stand(c, t, m.Leases, settings.StopAllowance, before != nil)
@@ -499,7 +500,7 @@ func recall(r *cluster.Record, j *cluster.Job, had []cluster.Record, now cluster
 	}
 	h := &had[k]
 	r.UserBegin, r.UserNodes, r.UserMaxNodes, r.UserPartitions = h.UserBegin, h.UserNodes, h.UserMaxNodes, h.UserPartitions
-	r.UserLimit, r.SiteFactor, r.Slice, r.Pinned = cmp.Or(h.UserLimit, r.UserLimit), h.SiteFactor, h.Slice, true
+	r.UserLimit, r.SiteFactor, r.Pinned = cmp.Or(h.UserLimit, r.UserLimit), h.SiteFactor, true
 	if j.State == cluster.Waiting && j.Eligible > max(h.UserBegin, now).Add(slack) {
 		r.Gate = j.Eligible
 	}

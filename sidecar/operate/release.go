@@ -174,6 +174,10 @@ func writeReleased(p *view.Page, done *daemon.Released) {
 	if len(done.Failed) > 0 {
 		p.Printf("next: run fairlease release again; remaining gates lapse by themselves (gate.ttl)\n")
 	}
+	if n := len(done.Sliced); n > 0 {
+		p.Printf("note: %d running jobs go on with half of a GPU (job %v%s), and ask for that again if they are requeued: scontrol update jobid=JOB TresPerNode=gres/gpu:1 while they wait\n",
+			n, done.Sliced[0], map[bool]string{true: ", …"}[n > 1])
+	}
 	if n := len(done.Pinned); n > 0 {
 		p.Printf("note: %d running jobs keep the node list of their lease (job %v%s); Slurm does not allow changes while they run, and it matters only if they are requeued\n",
 			n, done.Pinned[0], map[bool]string{true: ", …"}[n > 1])

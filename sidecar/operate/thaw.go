@@ -76,36 +76,39 @@ func (t *Thaw) known(ctx context.Context) (jobs []daemon.Touched, led bool) {
 	if err != nil {
 		fmt.Fprintf(t.Errors, "fairlease: %v; going on without it\n", err)
 	}
-	paused := func(list []daemon.Touched) []daemon.Touched {
-		return slices.DeleteFunc(list, func(j daemon.Touched) bool { return j.Slice == nil || j.Slice.Runs && !t.All })
+	sliced := func(list []daemon.Touched) []daemon.Touched {
+		return slices.DeleteFunc(list, func(j daemon.Touched) bool { return j.Slice == nil })
 	}
 	s, err := connect.Journal(ctx, t.Config)
 	if err == nil {
 		defer s.Close()
-		jobs, led, err = t.journal(ctx, s, &state, paused)
+		jobs, led, err = t.journal(ctx, s, &state, sliced)
 	}
 	if err != nil {
 		fmt.Fprintf(t.Errors, "fairlease: %s; going on with %s\n", firstLine(err), t.Config.Files.State)
-		return paused(state.Jobs), t.beats()
+		if led = t.beats(); led && cluster.InstantOf(t.Now).Sub(state.Written) > cluster.Hour {
+			return nil, led // another host's daemon leads since then
+		}
+		return sliced(state.Jobs), led
 	}
 	return jobs, led
 }
 
 // journal gives the same by the journal.
-func (t *Thaw) journal(ctx context.Context, s *store.Store, state *daemon.State, paused func([]daemon.Touched) []daemon.Touched) (jobs []daemon.Touched, led bool, err error) {
+func (t *Thaw) journal(ctx context.Context, s *store.Store, state *daemon.State, sliced func([]daemon.Touched) []daemon.Touched) (jobs []daemon.Touched, led bool, err error) {
 	_, plan, err := s.Rounds.Last(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	jobs = state.Jobs
-	if plan.Round >= state.Round {
-		jobs = daemon.Sliced(&plan.State)
-	}
-	if jobs = paused(jobs); len(jobs) == 0 || t.All {
-		return jobs, true, nil
-	}
 	last, err := s.LastLeadership(ctx)
-	if err == nil && last != nil {
+	if err != nil {
+		return nil, false, err
+	}
+	jobs = daemon.Sliced(&plan.State)
+	if state.Round > plan.Round && (last == nil || state.Term == last.Term) { // the newest rounds are lost
+		jobs = sliced(state.Jobs)
+	}
+	if len(jobs) > 0 && last != nil && !t.All {
 		led, err = lives(ctx, s, last)
 	}
 	return jobs, led, err
@@ -122,7 +125,7 @@ func (t *Thaw) beats() bool {
 	return false
 }
 
-// thaw resumes those of the jobs that are suspended. A job that has another user by now is another job.
+// thaw resumes those of the jobs that are suspended and hold a part of a GPU. A job that has another user by now is another job.
 func thaw(ctx context.Context, c loop.Cluster, known []daemon.Touched) (Thawed, error) {
 	done := Thawed{Resumed: []cluster.JobID{}, Failed: []string{}}
 	seen, err := c.Observe(ctx, 0)
@@ -132,7 +135,7 @@ func thaw(ctx context.Context, c loop.Cluster, known []daemon.Touched) (Thawed, 
 	var list []cluster.Action
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
-		if j.State == cluster.Suspended && slices.ContainsFunc(known, func(k daemon.Touched) bool { return k.ID == j.ID && k.User == j.User }) {
+		if j.State == cluster.Suspended && !cluster.SizeHeld(j.Holds).IsWhole() && slices.ContainsFunc(known, func(k daemon.Touched) bool { return k.ID == j.ID && k.User == j.User }) {
 			list = append(list, cluster.Action{Verb: cluster.Resume, ID: j.ID, Record: j.Record, Reason: cluster.Reason{Code: cluster.ReasonTidy}})
 		}
 	}

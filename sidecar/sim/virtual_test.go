@@ -19,6 +19,9 @@ func (v virtual) Submit(_ *testing.T, w clustertest.Work) cluster.JobID {
 		work.Request = simtest.Shard(w.Shards, 2)
 	}
 	work.Request.Model = w.Model
+	if w.Shares {
+		work.Comment = "share=yes"
+	}
 	if w.Gated {
 		work.Begin = v.Now().Add(cluster.Hour)
 	}

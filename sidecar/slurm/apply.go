@@ -369,6 +369,15 @@ func (c grants) putBack(ctx context.Context, a cluster.Action, begin any) error 
 		return err
 	}
 	ch := c.asTheUserHadIt(a, begin)
+	if a.Unhold { // its request last: by that, the job is known
+		delete(ch, "tres_per_node")
+		for _, next := range []change{ch, {"hold": false}} {
+			if err := c.listed(ctx, id, next); err != nil {
+				return err
+			}
+		}
+		return c.listed(ctx, id, change{"tres_per_node": a.Ask})
+	}
 	if c.cuts(a) {
 		if err := (gates(c)).shutFirst(ctx, id, a, ch); err != nil {
 			return err
@@ -432,7 +441,8 @@ var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "
 // notify sends the notice's signal, if it has one. Slurm answers 200 for every result; the real one is in status[].
 func (c stops) notify(ctx context.Context, a cluster.Action) error {
 	if a.Resume {
-		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil {
+		var e *Error // if Slurm refuses, somebody was faster
+		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil && (!errors.As(err, &e) || e.Unknown) {
 			return fmt.Errorf("resuming %v before its notice: %w", a.ID, err)
 		}
 	}

@@ -88,7 +88,7 @@ func request(w *wireJob) cluster.Request {
 // oneGPU gives Slurm's words for the one GPU that a job asks for, if it asks for it by --gres or --gpus-per-node alone; "" = it does not.
 func oneGPU(w *wireJob, q *cluster.Request) string {
 	list, err := gresList(w.perNode)
-	if err != nil || len(list) != 1 || list[0].name != "gpu" || list[0].count != 1 || w.perJob+w.perSocket+w.perTask != "" ||
+	if err != nil || len(list) != 1 || list[0].name != "gpu" || list[0].count != 1 || w.perJob+w.perSocket+w.perTask+w.perGPU != "" ||
 		q.Size != cluster.Whole(1) || q.MostNodes() != 1 || q.Exclusive || q.Loose() {
 		return ""
 	}

@@ -46,11 +46,14 @@ func (b *batch) turnSome(ctx context.Context, verb cluster.Verb, actions []clust
 		b.suspended = b.suspended || verb == cluster.Suspend && err == nil
 	}
 	var refused *Error
-	if len(ids) > 1 && errors.As(err, &refused) && !refused.Unknown { // one of them has ended, or its owner was faster
+	if errors.As(err, &refused) && !refused.Unknown && len(ids) > 1 { // one of them has ended, or its owner was faster
 		for i := range actions {
 			b.turnSome(ctx, verb, actions[i:i+1], out[i:i+1])
 		}
 		return
+	}
+	if refused != nil && !refused.Unknown {
+		err = skip(refused.Error())
 	}
 	took := cluster.SpanOf(time.Since(began))
 	for i := range actions {

@@ -60,6 +60,7 @@ type wireJob struct {
 	got       string // tres_alloc_str
 	perJob    string
 	perNode   string
+	perGPU    string // CPUs, memory and frequency that it asks for by its GPUs
 	perSocket string
 	perTask   string
 	detail    []string // gres_detail
@@ -183,6 +184,8 @@ func readJob(r *reader) wireJob {
 			w.perSocket = r.text()
 		case "tres_per_task":
 			w.perTask = r.text()
+		case "cpus_per_tres", "memory_per_tres", "tres_freq":
+			w.perGPU += r.text()
 		case "gres_detail":
 			w.detail = readDetails(r)
 		case "job_resources":

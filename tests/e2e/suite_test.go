@@ -57,6 +57,9 @@ func (s stage) Submit(t *testing.T, w clustertest.Work) cluster.JobID {
 	if w.NoRequeue {
 		args = append(args, "--no-requeue")
 	}
+	if w.Shares {
+		args = append(args, "--comment=share=yes")
+	}
 	id, err := s.r.Sbatch(s.r.ctx(), userOf[w.Account], sleeps(w.Seconds), args...)
 	if err != nil {
 		t.Fatal(err)

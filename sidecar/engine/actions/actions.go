@@ -166,7 +166,7 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 		a.Reason = because
 		a.NodeList, a.MaxNodes, a.Partitions = r.UserNodes, g.UserMaxNodes, narrowed(j, &g)
 		if g.Slice != nil {
-			a.Ask = g.Slice.Ask
+			a.Ask, a.Unhold = g.Slice.Ask, g.Slice.Held
 		}
 		w.shut(i, a)
 	}

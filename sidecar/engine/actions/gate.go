@@ -317,7 +317,7 @@ func (w *writer) open(out []cluster.Action, i int, because cluster.Reason) []clu
 	a.NodeList, a.MaxNodes, a.Until, a.Array = r.UserNodes, g.UserMaxNodes, r.UserBegin, j.UnsplitArray && !w.in.In.Orders.Parts(r)
 	a.Partitions = narrowed(j, &g)
 	if g.Slice != nil {
-		a.Ask = g.Slice.Ask
+		a.Ask, a.Unhold = g.Slice.Ask, g.Slice.Held
 	}
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	if !a.Suppressed {

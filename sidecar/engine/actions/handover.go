@@ -187,6 +187,8 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		a.Ask = slice.Words()
 	case g.Slice != nil && l.Size.IsWhole():
 		a.Ask = g.Slice.Ask
+	case g.Slice != nil: // its grant was not carried out
+		a.Ask = g.Slice.Words()
 	}
 	if loose {
 		a.Nodes = nil

@@ -22,15 +22,21 @@ type turns struct {
 func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
 	of := map[cluster.Device][]int{}
 	var gpus []cluster.Device
+	var resumes []int
 	for _, i := range w.of.slices {
-		for d := range t.in.In.Snapshot.Cases[i].Job.Holds[0].Devices() {
-			if of[d] == nil {
-				gpus = append(gpus, d)
+		j := &t.in.In.Snapshot.Cases[i].Job
+		if len(j.Holds) == 0 && j.Paused && t.switches(i) { // Slurm does not say where it is
+			resumes = append(resumes, i)
+		}
+		for k := range j.Holds {
+			for d := range j.Holds[k].Devices() {
+				if of[d] == nil {
+					gpus = append(gpus, d)
+				}
+				of[d] = append(of[d], i)
 			}
-			of[d] = append(of[d], i)
 		}
 	}
-	var resumes []int
 	for _, d := range gpus {
 		next := t.next(of[d])
 		for _, i := range of[d] {
@@ -38,10 +44,10 @@ func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
 			switch runs := next < 0 || next == i; {
 			case runs == !paused:
 				if next == i {
-					t.note(i, true)
+					t.note(i)
 				}
 			case t.in.Marks[i].Noticed: // its notice resumes it
-				t.note(i, true)
+				t.note(i)
 			case !t.switches(i):
 			case runs:
 				resumes = append(resumes, i)
@@ -98,18 +104,19 @@ func (t *turns) add(w *writer, out []cluster.Action, verb cluster.Verb, i, partn
 		a.Reason.Code, a.Reason.For = cluster.ReasonPaused, t.in.In.Records[partner].Key
 	}
 	if a.Suppressed = a.Suppressed && verb != cluster.Resume; !a.Suppressed {
-		t.note(i, verb == cluster.Resume)
+		g := t.gate.of(i)
+		now := *g.Slice
+		now.Runs, now.At, g.Slice = verb == cluster.Resume, t.in.In.Now, &now
+		t.gate.set(g)
 	}
 	return out
 }
 
-// note notes that a job's turn begins now, or ends.
-func (t *turns) note(i int, runs bool) {
-	g := t.gate.of(i)
-	if g.Slice.Runs == runs {
-		return
+// note notes that a job has its turn, if it had not.
+func (t *turns) note(i int) {
+	if g := t.gate.of(i); !g.Slice.Runs {
+		now := *g.Slice
+		now.Runs, now.At, g.Slice = true, t.in.In.Now, &now
+		t.gate.set(g)
 	}
-	now := *g.Slice
-	now.Runs, now.At, g.Slice = runs, t.in.In.Now, &now
-	t.gate.set(g)
 }

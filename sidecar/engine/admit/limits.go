@@ -157,7 +157,7 @@ func amount(j *cluster.Job, tres string) int64 {
 	case "gres/shard":
 		return int64(q.Shards)
 	case "gres/gpu":
-		if q.Shards > 0 { // Slurm counts no GPU
+		if q.Shards > 0 && j.Ask == "" { // Slurm counts no GPU; for a slice of one that its user asked for, fairlease does
 			return 0
 		}
 		if holds {
@@ -193,7 +193,7 @@ func amount(j *cluster.Job, tres string) int64 {
 	}
 	model, ok := strings.CutPrefix(tres, "gres/gpu:")
 	switch {
-	case !ok || q.Shards > 0:
+	case !ok || q.Shards > 0 && j.Ask == "":
 		return 0
 	case holds:
 		n := 0

@@ -105,7 +105,14 @@ func (p *slicer) room() (hosts []sliceHost) {
 			hosts = append(hosts, sliceHost{item: i, pool: f.In.Pool(l.Pool), node: n})
 		}
 	}
-	return hosts
+	// Slurm takes the first GPU with room: on a node with a job that is alone on its GPU, a further one goes there.
+	lone := map[*cluster.Node]bool{}
+	for h := range hosts {
+		if !f.Hand.Leases[hosts[h].item].Size.IsWhole() {
+			lone[hosts[h].node] = true
+		}
+	}
+	return slices.DeleteFunc(hosts, func(h sliceHost) bool { return lone[h.node] && f.Hand.Leases[h.item].Size.IsWhole() })
 }
 
 // left reports whether a job with a lease has to leave its GPUs now.

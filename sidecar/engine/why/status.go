@@ -79,13 +79,15 @@ func partnersOf(in *Input) map[int]int {
 		if in.In.Records[i].Slice == nil || !in.In.Cases[i].Runs {
 			continue
 		}
-		for d := range in.In.Snapshot.Cases[i].Job.Holds[0].Devices() {
-			if k, ok := first[d]; !ok {
-				first[d] = i
-			} else if out == nil {
-				out = map[int]int{i: k, k: i}
-			} else {
-				out[i], out[k] = k, i
+		for h := range in.In.Snapshot.Cases[i].Job.Holds {
+			for d := range in.In.Snapshot.Cases[i].Job.Holds[h].Devices() {
+				if k, ok := first[d]; !ok {
+					first[d] = i
+				} else if out == nil {
+					out = map[int]int{i: k, k: i}
+				} else {
+					out[i], out[k] = k, i
+				}
 			}
 		}
 	}

@@ -39,6 +39,7 @@ type Work struct {
 	Locked    bool // submitted with a request for the licence of gates
 	Array     int  // number of tasks; 0 = no array
 	NoRequeue bool
+	Shares    bool // says share=yes
 }
 
 // Run runs the suite for both kinds of gates. open gives an empty world for one test.
@@ -51,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"a gated job waits and its gate moves", gateHolds},
 		{"a grant starts the job on its nodes", grantStarts},
 		{"grants of parts of one GPU", grantShards},
+		{"jobs take turns on a GPU", takesTurns},
 		{"a grant of one task of an array", grantTask},
 		{"a typed job gets its model", typedJob},
 		{"take back shuts the gate and frees the pin", takeBack},
@@ -273,6 +275,52 @@ func grantShards(t *testing.T, s *stage) {
 		if j := s.until(id, "running", running); len(j.Holds) != 1 || j.Holds[0].Node != "v1" || j.Holds[0].Model != "v100" || j.Holds[0].Size != half || !slices.Equal(j.Holds[0].Index, []int{gpu}) {
 			t.Fatalf("granted a shard on v1: %+v, want half of GPU %d", j.Holds, gpu)
 		}
+	}
+}
+
+// takesTurns: two jobs that ask for a GPU are granted half of one each, and run in turn. A grant that is taken back restores what the user asked for.
+func takesTurns(t *testing.T, s *stage) {
+	half := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}
+	var ids []cluster.JobID
+	for range 2 {
+		id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true, Shares: true})
+		if j := s.job(id); j.Ask != "gres/gpu:1" || j.Hints == nil || !j.Hints.Share {
+			t.Fatalf("a job that may take turns asks for %q, with hints %+v", j.Ask, j.Hints)
+		}
+		grant := s.grant(id, "k1")
+		grant.Ask = cluster.ShardWords + "1"
+		s.do(grant)
+		if j := s.until(id, "running", running); len(j.Holds) != 1 || j.Holds[0].Size != half || !slices.Equal(j.Holds[0].Index, []int{0}) {
+			t.Fatalf("granted half of a GPU on k1: %+v", j.Holds)
+		}
+		ids = append(ids, id)
+	}
+	suspended := func(j cluster.Job) bool { return j.State == cluster.Suspended && j.GPUsHeld() == 1 }
+	for _, turn := range [][2]cluster.JobID{{ids[0], ids[1]}, {ids[1], ids[0]}} {
+		s.do(s.action(cluster.Suspend, turn[0]))
+		s.until(turn[0], "suspended", suspended)
+		s.Pass()
+		if j := s.job(turn[1]); j.State != cluster.Running {
+			t.Fatalf("the partner of a suspended job is %s", j.State)
+		}
+		s.do(s.action(cluster.Resume, turn[0]))
+		s.until(turn[0], "running", running)
+	}
+	full := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
+	s.do(s.grant(full, "v1"))
+	s.until(full, "running", running)
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true, Shares: true})
+	grant := s.grant(id, "v1")
+	grant.Ask = cluster.ShardWords + "1"
+	s.do(grant)
+	if j := s.job(id); j.Request.Shards != 1 || j.Ask != "" {
+		t.Fatalf("granted half of a GPU where none is free: %+v, asks for %q", j.Request, j.Ask)
+	}
+	back := s.shut(cluster.RevokeGrant, id)
+	back.Ask = "gres/gpu:1"
+	s.do(back)
+	if j := s.job(id); !s.gated(j, &back) || j.Request.Shards != 0 || j.Ask != "gres/gpu:1" {
+		t.Fatalf("taken back: %+v, asks for %q", j.Request, j.Ask)
 	}
 }
 

@@ -1,0 +1,60 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// A job keeps its slice as long as it may be suspended for its partner, or ask for a part of a GPU, and no longer.
+func TestTakeSlice(t *testing.T) {
+	whole := cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1}
+	half := cluster.SliceOf(whole, 2, cluster.WholeGPU/2)
+	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Size: half.Size}}
+	held := []cluster.Holding{{Node: "n1", Model: "v100", Size: half.Size, Index: []int{0}}}
+	for _, c := range []struct {
+		name    string
+		job     cluster.Job
+		was     cluster.JobState
+		runs    bool
+		leases  []cluster.Lease
+		want    cluster.Request
+		state   cluster.JobState
+		dropped bool
+		held    bool
+	}{
+		{name: "it waits for a lease, and still asks for its part", job: cluster.Job{State: cluster.Waiting, Request: half}, want: whole, state: cluster.Waiting},
+		{name: "it asks for its GPU again", job: cluster.Job{State: cluster.Waiting, Request: whole}, want: whole, state: cluster.Waiting, dropped: true},
+		{name: "its grant was not carried out", job: cluster.Job{State: cluster.Waiting, Request: whole}, leases: grant, want: whole, state: cluster.Waiting},
+		{name: "its grant was carried out", job: cluster.Job{State: cluster.Waiting, Request: half}, leases: grant, want: half, state: cluster.Waiting},
+		{name: "it is suspended", job: cluster.Job{State: cluster.Suspended, Request: half, Holds: held}, want: half, state: cluster.Running},
+		{name: "it is suspended, and Slurm does not say where", job: cluster.Job{State: cluster.Suspended, Request: half}, want: half, state: cluster.Running},
+		{name: "it runs, and Slurm does not say where", job: cluster.Job{State: cluster.Running, Request: half}, want: half, state: cluster.Running},
+		{name: "it runs on a whole GPU", job: cluster.Job{State: cluster.Running, Request: whole, Holds: []cluster.Holding{{Size: cluster.Whole(1)}}}, want: whole, state: cluster.Running, dropped: true},
+		{name: "it was requeued while it was suspended", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held", Restarts: 1}, was: cluster.Running, want: whole, state: cluster.Waiting, held: true},
+		{name: "its user holds it", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held", Restarts: 1}, was: cluster.Running, runs: true, want: whole, state: cluster.Waiting},
+	} {
+		r := cluster.Record{Key: 1, State: c.was, Slice: &cluster.Slice{Ask: "gres/gpu:1", Request: whole, Shards: 2, Runs: c.runs}}
+		j := c.job
+		takeSlice(&j, &r, c.leases)
+		if (r.Slice == nil) != c.dropped || j.Request != c.want || j.State != c.state || j.Paused != (c.job.State == cluster.Suspended) || r.Slice != nil && (r.Slice.Held != c.held || j.Ask != "gres/gpu:1") {
+			t.Errorf("%s: %+v with slice %+v", c.name, j, r.Slice)
+		}
+	}
+}
+
+// After a dump was restored, the state file tells of slices, whatever else the journal knows of the job.
+func TestRecallSlice(t *testing.T) {
+	s := &cluster.Slice{Ask: "gres/gpu:1", Shards: 2}
+	had := []cluster.Record{{ID: cluster.JobID{ID: 7}, User: "ann", Submit: 5, Slice: s}}
+	for _, c := range []struct {
+		user string
+		at   cluster.Instant
+		want *cluster.Slice
+	}{{"ann", 5, s}, {"bob", 5, nil}, {"ann", 4, nil}} {
+		r := cluster.Record{Pinned: true}
+		if recallSlice(&r, &cluster.Job{ID: cluster.JobID{ID: 7}, User: c.user, Submit: c.at}, had); r.Slice != c.want {
+			t.Errorf("%s, submitted at %d: %+v", c.user, c.at, r.Slice)
+		}
+	}
+}
