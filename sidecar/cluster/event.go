@@ -13,6 +13,7 @@ const (
 	EventCellsTraded      = "cells_traded"
 	EventCellsUnsafe      = "cells_unsafe"
 	EventChangedInLease   = "changed_in_lease"
+	EventTurnTaken        = "turn_taken"
 	EventClock            = "clock"
 	EventContiguous       = "contiguous_dropped"
 	EventDecisionDiffers  = "decision_differs"
@@ -77,6 +78,7 @@ var EventKinds = []EventKind{
 	{EventStopBeyondBudget, "A stop cost a job more than its stop budget", true},
 	{EventStraggler, "A GPU of a job lags behind its others", true},
 	{EventTune, "The lease term was decided on, or changed", false},
+	{EventTurnTaken, "A job's owner resumes it in the turns of another job on its GPU", true},
 }
 
 // Named is a state, for people.

@@ -17,7 +17,18 @@ type Slice struct {
 	Runs    bool    `json:"runs,omitempty"` // it is its turn
 	Held    bool    `json:"held,omitempty"` // Slurm holds it, since it was requeued while it was suspended
 	At      Instant `json:"at,omitzero"`    // when its turn began or ended last
+	// Paused is true if it was suspended since its turn ended. Taken counts how often it was seen running after that: its owner resumes it. Told is true
+	// once an event said so.
+	Paused bool `json:"paused,omitempty"`
+	Taken  int  `json:"taken,omitempty"`
+	Told   bool `json:"told,omitempty"`
 }
+
+// mostTaken is how often a job may be seen running in the turns of its partner: the daemon may have stood still, or fairlease thaw run.
+const mostTaken = 3
+
+// ResumedByOwner reports whether its owner resumes it in the turns of its partner.
+func (s *Slice) ResumedByOwner() bool { return s != nil && s.Taken >= mostTaken }
 
 // Words gives the request for its part, in Slurm's words.
 func (s *Slice) Words() string { return ShardWords + strconv.Itoa(s.Shards) }

@@ -88,6 +88,29 @@ func TestSlicesAfterATerm(t *testing.T) {
 	}
 }
 
+// An owner who resumes a job in its partner's turns is told of.
+func TestTurnsTaken(t *testing.T) {
+	w := sliced(t, 1)
+	ids := shares(w, "x", 4, modest)
+	told := map[cluster.JobKey]int{}
+	w.Check = func(r loop.Report) {
+		for _, e := range r.Plan.Events {
+			if e.Kind == cluster.EventTurnTaken {
+				told[e.Job]++
+			}
+		}
+	}
+	for range 30 {
+		w.Run(10 * cluster.Second)
+		if w.Job(ids[1]).State == cluster.Suspended {
+			w.Apply(t.Context(), []cluster.Action{{Verb: cluster.Resume, ID: ids[1]}})
+		}
+	}
+	if key := w.Record(ids[1]).Key; len(told) != 1 || told[key] != 1 {
+		t.Fatalf("told of %v, want once of job %d", told, key)
+	}
+}
+
 // Jobs that do not say so, that need too much memory or nobody knows how much, take no turns; nor does anybody where GPUs are idle.
 func TestNoSlices(t *testing.T) {
 	for _, c := range []struct {

@@ -169,7 +169,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 	}
 	for _, a := range d.acts {
 		if k := sort.Search(len(m.Records), func(k int) bool { return m.Records[k].Key >= a.job }); k < len(m.Records) && m.Records[k].Key == a.job {
-			s.Cases[k].Record.Acted = a.at
+			noteAct(&s.Cases[k].Record, a)
 		}
 	}
 	for _, list := range []*[]cluster.Attempt{&s.Attempts, &s.History} {

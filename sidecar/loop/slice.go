@@ -15,6 +15,12 @@ func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease) {
 		return
 	}
 	j.Version = 0 // its case is not of the job alone
+	if now := *s; j.State == cluster.Running && s.Paused {
+		if now.Paused = false; !s.Runs {
+			now.Taken++
+		}
+		r.Slice = &now
+	}
 	switch l := grantOf(r, leases); j.State {
 	case cluster.Waiting:
 		switch {
@@ -39,6 +45,16 @@ func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease) {
 		}
 	}
 	j.Ask = s.Ask
+}
+
+// noteAct notes an action of ours on a job that was carried out since the last round.
+func noteAct(r *cluster.Record, a act) {
+	if !a.suspends {
+		r.Acted = a.at
+	} else if r.Slice != nil && !r.Slice.Runs {
+		paused := *r.Slice
+		paused.Paused, r.Slice = true, &paused
+	}
 }
 
 // recallSlice takes a job's part of a GPU from what it had before a dump of the journal was restored: else nobody would resume it.

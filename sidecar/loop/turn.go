@@ -386,18 +386,19 @@ func numbered(jobs []cluster.Job) bool {
 	return false
 }
 
-// act is a grant or a requeue that was carried out.
+// act is a grant, a requeue or a suspension that was carried out.
 type act struct {
-	job cluster.JobKey
-	at  cluster.Instant
+	job      cluster.JobKey
+	at       cluster.Instant
+	suspends bool
 }
 
 // acted notes when jobs were granted leases and requeued, for their records. An attempt begins after its grant, and continues from
 // the look that decided the requeue until the requeue.
 func (d *desk) acted(actions []cluster.Action, outcomes []cluster.Outcome) {
 	for i := range actions {
-		if v := actions[i].Verb; (v == cluster.Reclaim || v == cluster.Grant) && outcomes[i].OK {
-			d.acts = append(d.acts, act{actions[i].Job, cmp.Or(outcomes[i].Stopped, outcomes[i].At.Add(outcomes[i].Took))})
+		if v := actions[i].Verb; (v == cluster.Reclaim || v == cluster.Grant || v == cluster.Suspend) && outcomes[i].OK {
+			d.acts = append(d.acts, act{actions[i].Job, cmp.Or(outcomes[i].Stopped, outcomes[i].At.Add(outcomes[i].Took)), v == cluster.Suspend})
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (b *batch) turnSome(ctx context.Context, verb cluster.Verb, actions []clust
 	case len(ids) > 0:
 		_, err = b.client.scontrol(ctx, string(verb), strings.Join(ids, ","))
 		b.courier.heard(err)
-		b.suspended = b.suspended || verb == cluster.Suspend && err == nil
+		b.suspended = b.suspended || verb == cluster.Suspend
 	}
 	var refused *Error
 	if errors.As(err, &refused) && !refused.Unknown && len(ids) > 1 { // one of them has ended, or its owner was faster

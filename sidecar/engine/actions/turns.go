@@ -2,6 +2,7 @@ package actions
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -25,6 +26,14 @@ func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
 	var resumes []int
 	for _, i := range w.of.slices {
 		j := &t.in.In.Snapshot.Cases[i].Job
+		if r := &t.in.In.Records[i]; r.Slice.ResumedByOwner() && !r.Slice.Told {
+			w.report(cluster.Event{Kind: cluster.EventTurnTaken, Job: r.Key, Text: fmt.Sprintf(
+				"job %s of %s was seen running in the turns of another job on its GPU, and was suspended before: its owner resumes it", r.ID, r.Tenant)})
+			g := t.gate.of(i)
+			told := *g.Slice
+			told.Told, g.Slice = true, &told
+			t.gate.set(g)
+		}
 		if len(j.Holds) == 0 && j.Paused && t.switches(i) { // Slurm does not say where it is
 			resumes = append(resumes, i)
 		}

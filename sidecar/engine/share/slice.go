@@ -57,7 +57,8 @@ type slicer struct {
 type sliceHost struct {
 	item, pool int // case, and its pool
 	node       *cluster.Node
-	full       bool // its GPU has found a job, or there is none for it
+	lone       bool // it has half of a GPU already, and is alone there
+	full       bool // its GPU has found a job
 }
 
 // room returns the jobs that have room for another one, and counts what tenants hold.
@@ -102,17 +103,15 @@ func (p *slicer) room() (hosts []sliceHost) {
 			continue
 		}
 		if n := &f.In.Snapshot.Nodes[at]; n.Shards >= 2 && n.Shards%2 == 0 && p.mayShare(i, l.Pool) {
-			hosts = append(hosts, sliceHost{item: i, pool: f.In.Pool(l.Pool), node: n})
+			hosts = append(hosts, sliceHost{item: i, pool: f.In.Pool(l.Pool), node: n, lone: alone})
 		}
 	}
 	// Slurm takes the first GPU with room: on a node with a job that is alone on its GPU, a further one goes there.
 	lone := map[*cluster.Node]bool{}
 	for h := range hosts {
-		if !f.Hand.Leases[hosts[h].item].Size.IsWhole() {
-			lone[hosts[h].node] = true
-		}
+		lone[hosts[h].node] = lone[hosts[h].node] || hosts[h].lone
 	}
-	return slices.DeleteFunc(hosts, func(h sliceHost) bool { return lone[h.node] && f.Hand.Leases[h.item].Size.IsWhole() })
+	return slices.DeleteFunc(hosts, func(h sliceHost) bool { return lone[h.node] && !h.lone })
 }
 
 // left reports whether a job with a lease has to leave its GPUs now.
@@ -184,7 +183,7 @@ func (p *slicer) await(own bool) {
 			continue
 		}
 		for h := range p.hosts {
-			if x := &p.hosts[h]; p.together(x, i, t, pool, own) && f.Hand.Leases[x.item].Size.IsWhole() && p.halve(x) {
+			if x := &p.hosts[h]; !x.lone && p.together(x, i, t, pool, own) && p.halve(x) {
 				p.gave(x, t)
 				break
 			}
@@ -196,14 +195,16 @@ func (p *slicer) await(own bool) {
 func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 	f := p.x.f
 	t := int(f.Due.Queued[h.item].Queue)
-	return !h.full && h.pool == pool && (t == tenant) == own && (own || p.spares(t, pool)) &&
+	return !h.full && h.pool == pool && (t == tenant) == own && (own || h.lone || p.spares(t, pool)) &&
 		(f.In.Settings.Across != cluster.SameUser || f.In.Records[h.item].User == f.In.Records[i].User)
 }
 
-// gave counts half of a host's GPU for a tenant.
+// gave counts half of a host's GPU for a tenant. The host has the other half.
 func (p *slicer) gave(h *sliceHost, tenant int) {
 	pools := len(p.x.f.In.Pools)
-	p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= cluster.WholeGPU / 2
+	if !h.lone {
+		p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= cluster.WholeGPU / 2
+	}
 	p.holds[tenant*pools+h.pool] += cluster.WholeGPU / 2
 	h.full = true
 }
@@ -221,14 +222,14 @@ func (p *slicer) lacks(t, pool int) bool {
 func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
 	f := p.x.f
 	l := f.Hand.Leases[h.item]
-	was, begins := *l, l.Size.IsWhole()
-	if begins && !p.halve(h) {
+	was := *l
+	if !h.lone && !p.halve(h) {
 		return false
 	}
 	end := f.Stops.EndFor(k.Case, f.In.Now)
 	other, ok := p.fit(h, k.Case, end)
 	if !ok {
-		if begins {
+		if !h.lone {
 			place.Release(p.board, l.Nodes, f.In.SlicesWith(h.item))
 			*l, f.Hand.Marks[h.item].Slice = was, nil
 			p.board.Hold(l.Nodes, f.In.Sharer(h.item))
