@@ -118,8 +118,9 @@ bench: build-deps ## benchmarks that need no root, some on the traces in TRACES;
 results: build-deps ## tables and pictures of docs/results.md and research/results.md that are simulations of the traces in TRACES (hours; TABLE="order idle": some; WORKERS: runs at once); what is done is kept in out/results
 	FAIRLEASE_TRACES=$(if $(TRACES),$(abspath $(TRACES))) go run ./tests/results -workers $(or $(WORKERS),1) -tables "$(TABLE)"
 
-bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, 45 minutes); ends with one line a figure
+bench-live: deps browser-deps ## benchmarks on a real Slurm and a real PostgreSQL (root, an hour); ends with one line a figure
 	go run ./tests/bench -live
+	go run ./tests/bench -slices
 	go run ./tests/bench -journal 6
 	go run ./tests/bench -page
 	go run ./tests/bench -web

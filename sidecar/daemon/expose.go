@@ -12,12 +12,15 @@ import (
 // weighEvery is how often the size of the journal is measured.
 const weighEvery = time.Minute
 
-// expose answers questions for metrics and health until ctx ends. If it cannot, rounds are made all the same.
-func (d *service) expose(ctx context.Context, m *config.Metrics) {
+// expose answers questions for metrics and health until ctx ends, and then closes over. If it cannot, rounds are made all the same.
+func (d *service) expose(ctx context.Context, m *config.Metrics) (over <-chan struct{}) {
+	ended := make(chan struct{})
 	if d.report.meter == nil || m.Listen == "" {
-		return
+		close(ended)
+		return ended
 	}
 	go func() {
+		defer close(ended)
 		err := metrics.Serve(ctx, m.Listen, m.WebConfig, d.report.meter.Handler(d.alive), func(on net.Addr) {
 			d.report.log.Info().Stringer("address", on).Msg("metrics can be read")
 		})
@@ -25,6 +28,7 @@ func (d *service) expose(ctx context.Context, m *config.Metrics) {
 			d.report.log.Error().Err(err).Msg("metrics and health cannot be read; rounds go on")
 		}
 	}()
+	return ended
 }
 
 // alive tells whether no turn hangs. It is safe for concurrent use.

@@ -37,7 +37,11 @@ func (d *service) serve(ctx context.Context, c *config.Config, hangup <-chan os.
 		return err
 	}
 	defer stopListening()
-	d.expose(ctx, &c.Output.Metrics)
+	exposed := d.expose(ctx, &c.Output.Metrics)
+	defer func() { // its log comes before the end
+		cancel()
+		<-exposed
+	}()
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {

@@ -34,6 +34,7 @@ import (
 
 func main() {
 	live := flag.Bool("live", false, "measure on a real Slurm (needs root)")
+	turns := flag.Bool("slices", false, "measure turns of jobs on GPUs on a real Slurm instead (needs root; a quarter of an hour)")
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
@@ -107,6 +108,8 @@ func main() {
 		measure = func() error {
 			return onWorth(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), strings.TrimPrefix(*worthy, "all"), *saves)
 		}
+	case *turns:
+		measure = func() error { return onSlices(*suite) }
 	case *rivals != "":
 		measure = func() error { return onRivals(*rivals, *only) }
 	case *saving != "":
