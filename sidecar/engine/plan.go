@@ -59,6 +59,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	var acted []cluster.Event
 	buf.actions, gates, acted = d.actions.List(&actions.Input{In: in, Found: x.found, Leases: hand.Leases, Claims: hand.Claims, Marks: hand.Marks, Moves: moves,
 		Fences: choice.Fences}, beneficiaries, buf.actions)
+	reasons.Slices = d.actions.Slices()
 	losses := budget.Losses(&d.stops)
 	harm, tripped := breaker.Next(in.Snapshot, d.site(), breaker.Find(in, losses), in.Any(cluster.ObserveOnly) && !in.Any(cluster.FullControl) && !in.Any(cluster.NoReclaim))
 	if tripped != "" {

@@ -65,6 +65,9 @@ func (x *Workspace) List(in *Input, beneficiaries *round.Beneficiaries, out []cl
 	return out, x.gates.changed, w.events
 }
 
+// Slices returns the cases that run and take turns on a GPU, as of the last List.
+func (x *Workspace) Slices() []int { return x.concerned.slices }
+
 // writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
 	in            *Input

@@ -25,6 +25,7 @@ type Input struct {
 	Marks   []round.Mark       // by case
 	Refused []round.Refusal    // by case: the reason why a job got nothing; nil = unknown
 	Moves   map[int]round.Move // by case: of jobs whose leases are not renewed
+	Slices  []int              // cases that run and take turns on a GPU
 	Users   []cluster.GPUTime  // by user: how far it is behind; nil = users do not matter
 }
 
@@ -75,10 +76,7 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 func partnersOf(in *Input) map[int]int {
 	var out map[int]int
 	first := map[cluster.Device]int{}
-	for i := range in.In.Records {
-		if in.In.Records[i].Slice == nil || !in.In.Cases[i].Runs {
-			continue
-		}
+	for _, i := range in.Slices {
 		for h := range in.In.Snapshot.Cases[i].Job.Holds {
 			for d := range in.In.Snapshot.Cases[i].Job.Holds[h].Devices() {
 				if k, ok := first[d]; !ok {
