@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -211,4 +212,73 @@ func inForce(c *chaos, key cluster.JobKey) *cluster.Lease {
 		}
 	}
 	return nil
+}
+
+// lossy is a cluster that does not carry out some of the actions.
+type lossy struct {
+	*sim.Virtual
+	lost func() bool
+}
+
+// Apply implements loop.Cluster.
+func (l lossy) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	out := make([]cluster.Outcome, len(actions))
+	for i := range actions {
+		if out[i] = (cluster.Outcome{Error: "lost", At: l.Now()}); !l.lost() {
+			out[i] = l.Virtual.Apply(ctx, actions[i:i+1])[0]
+		}
+	}
+	return out
+}
+
+// Whatever actions are lost, once they are carried out again nobody stays suspended, no job has more than it was granted, and all that is due is in use.
+func TestSlicesWithLostActions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := sliced(t, rapid.IntRange(1, 2).Draw(rt, "nodes"))
+		w.Loop.Decide = simtest.Checked(t)
+		loses := true
+		w.Loop.Cluster = lossy{w.Virtual, func() bool { return loses && rapid.IntRange(0, 2).Draw(rt, "lost") == 0 }}
+		var ids []cluster.JobID
+		for _, tenant := range []string{"x", "y"} {
+			ids = append(ids, shares(w, tenant, rapid.IntRange(1, 4).Draw(rt, tenant), modest)...)
+			ids = append(ids, shares(w, tenant, rapid.IntRange(0, 2).Draw(rt, "whole"), "")...)
+		}
+		w.Run(cluster.Span(rapid.IntRange(1, 40).Draw(rt, "minutes")) * cluster.Minute)
+		loses = false
+		w.Run(90 * cluster.Minute) // the longest back-off after failed grants
+		since := map[cluster.JobID]cluster.Instant{}
+		gpus := map[cluster.Device]cluster.MicroGPU{}
+		for range 12 {
+			w.Run(w.Settings.Interval)
+			clear(gpus)
+			for _, id := range ids {
+				j := w.Job(id)
+				for k := range j.Holds {
+					for d := range j.Holds[k].Devices() {
+						gpus[d] += j.Holds[k].Size.Part
+					}
+				}
+				if j.State != cluster.Suspended {
+					delete(since, id)
+				} else if since[id] == 0 {
+					since[id] = w.Now()
+				} else if long := w.Now().Sub(since[id]); long > w.Settings.Slices.Quantum+3*w.Settings.Interval {
+					rt.Fatalf("job %s has been suspended for %s", id, long)
+				}
+			}
+			for d, n := range gpus {
+				if n > cluster.WholeGPU {
+					rt.Fatalf("%d millionths of %v are in use", n, d)
+				}
+			}
+		}
+		for _, id := range ids {
+			if r := w.Record(id); r.Basis != nil && r.Basis.Forced {
+				rt.Errorf("job %s counts as one that took GPUs before its turn", id)
+			}
+			if j := w.Job(id); j.State == cluster.Waiting && j.Request.Shards > 0 && !w.Record(id).Pinned && w.Record(id).Slice == nil {
+				rt.Errorf("job %s waits and asks for %d shards, which its user did not", id, j.Request.Shards)
+			}
+		}
+	})
 }
