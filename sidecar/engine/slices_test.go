@@ -238,6 +238,13 @@ func TestSlicesWithLostActions(t *testing.T) {
 		w.Loop.Decide = simtest.Checked(t)
 		loses := true
 		w.Loop.Cluster = lossy{w.Virtual, func() bool { return loses && rapid.IntRange(0, 2).Draw(rt, "lost") == 0 }}
+		w.Check = func(r loop.Report) {
+			for r := range r.Plan.State.All() {
+				if r.Basis != nil && r.Basis.Forced {
+					rt.Errorf("job %s counts as one that took GPUs before its turn", r.ID)
+				}
+			}
+		}
 		var ids []cluster.JobID
 		for _, tenant := range []string{"x", "y"} {
 			ids = append(ids, shares(w, tenant, rapid.IntRange(1, 4).Draw(rt, tenant), modest)...)
@@ -273,9 +280,6 @@ func TestSlicesWithLostActions(t *testing.T) {
 			}
 		}
 		for _, id := range ids {
-			if r := w.Record(id); r.Basis != nil && r.Basis.Forced {
-				rt.Errorf("job %s counts as one that took GPUs before its turn", id)
-			}
 			if j := w.Job(id); j.State == cluster.Waiting && j.Request.Shards > 0 && !w.Record(id).Pinned && w.Record(id).Slice == nil {
 				rt.Errorf("job %s waits and asks for %d shards, which its user did not", id, j.Request.Shards)
 			}
