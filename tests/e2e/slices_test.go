@@ -49,15 +49,15 @@ func TestSlices(t *testing.T) {
 			before[id] = done(id)
 		}
 		last, since := map[string]int{}, map[string]time.Time{}
-		for time.Since(begin) < 10*quantum.Duration() {
+		r.poll("ten turns pass", time.Minute+10*quantum.Duration(), 200*time.Millisecond, func() bool {
 			for id := range of {
 				if n := done(id); n > last[id] || since[id].IsZero() {
 					last[id], since[id] = n, time.Now()
 				}
 				longest[id] = max(longest[id], int(time.Since(since[id]).Seconds()))
 			}
-			time.Sleep(200 * time.Millisecond)
-		}
+			return time.Since(begin) >= 10*quantum.Duration()
+		})
 		share := map[string]float64{}
 		for id, user := range of {
 			share[user] += float64(done(id) - before[id])

@@ -124,7 +124,7 @@ func (p *slicer) left(i int) bool {
 func (p *slicer) mayShare(i int, model string) bool {
 	f := p.x.f
 	j, r, st := &f.In.Snapshot.Cases[i].Job, &f.In.Records[i], &f.In.Cases[i]
-	if j.Hints == nil || !j.Hints.Share || j.Ask == "" && r.Slice == nil || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 {
+	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 {
 		return false
 	}
 	size := int64(0)
@@ -245,26 +245,27 @@ func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
 // halve leaves a host half of its GPU.
 func (p *slicer) halve(h *sliceHost) bool {
 	f := p.x.f
-	if p.board == nil {
-		p.board = p.full()
-	}
-	l := f.Hand.Leases[h.item]
-	place.Release(p.board, l.Nodes, f.In.Sharer(h.item))
+	l, board := f.Hand.Leases[h.item], p.full()
+	place.Release(board, l.Nodes, f.In.Sharer(h.item))
 	half, ok := p.fit(h, h.item, l.End)
 	if !ok {
-		p.board.Hold(l.Nodes, f.In.Sharer(h.item))
+		board.Hold(l.Nodes, f.In.Sharer(h.item))
 		return false
 	}
-	p.board.Take(half)
+	board.Take(half)
 	l.Nodes, l.Size = half.Nodes, cluster.SizeHeld(half.Nodes)
 	p.mark(h, h.item)
 	return true
 }
 
-// full returns a board with all leases, and all that is claimed.
+// full returns the board with all leases, and all that is claimed. It is made once.
 func (p *slicer) full() *place.Board {
+	if p.board != nil {
+		return p.board
+	}
 	f := p.x.f
 	board := f.Fresh(nil)
+	p.board = board
 	for i, l := range f.Hand.Leases {
 		st := &f.In.Cases[i]
 		switch {
@@ -283,16 +284,13 @@ func (p *slicer) full() *place.Board {
 
 // fit finds half of a GPU for a job on the node of a host.
 func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement, bool) {
-	if p.board == nil {
-		p.board = p.full()
-	}
 	spec := p.x.f.Spec(i)
 	spec.Request = cluster.SliceOf(spec.Request, h.node.Shards/2, cluster.WholeGPU/2)
 	if len(spec.Require) > 0 && !slices.Contains(spec.Require, h.node.Name) {
 		return place.Placement{}, false
 	}
 	spec.Require = []string{h.node.Name}
-	return p.board.Fit(place.Ask{Shape: p.x.f.Site.Shape(spec), Pool: h.pool, Now: p.x.f.In.Now, End: end, Displace: place.Nobodys, Sharer: p.x.f.In.SlicesWith(i), Stops: true, Max: -1})
+	return p.full().Fit(place.Ask{Shape: p.x.f.Site.Shape(spec), Pool: h.pool, Now: p.x.f.In.Now, End: end, Displace: place.Nobodys, Sharer: p.x.f.In.SlicesWith(i), Stops: true, Max: -1})
 }
 
 // mark notes that a job starts with half of a GPU.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -152,7 +151,7 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	w := sim.Work{Name: j.ID, Command: cmp.Or(j.Command, j.Name, cluster.Untyped), User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
 		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
 	if s.Settings.Slices != nil {
-		w.Comment = strings.Join(append(words(w.Comment), "share=yes"), ",")
+		w.Comment += ",share=yes"
 		for _, g := range s.Fleet.Models() {
 			w.Comment += ",mem." + cmp.Or(g.Model, unnamed) + "=1g"
 		}
@@ -163,14 +162,6 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 		w.Costs = &own
 	}
 	return w
-}
-
-// words gives a comment as a list; "" = none.
-func words(comment string) []string {
-	if comment == "" {
-		return nil
-	}
-	return []string{comment}
 }
 
 // assumption says how jobs are assumed to save.
