@@ -31,10 +31,11 @@ type site struct {
 	settings cluster.Settings
 }
 
-func onSlurm(suite string, jobs int) (err error) {
+// onSite measures on a real Slurm and a real PostgreSQL, which are gone afterwards.
+func onSite(o testcluster.Options, measure func(ctx context.Context, s *site, dsn string) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
-	c, err := testcluster.Up(ctx, liveOptions(suite))
+	c, err := testcluster.Up(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -49,8 +50,16 @@ func onSlurm(suite string, jobs int) (err error) {
 		return err
 	}
 	defer stop()
+	return measure(ctx, s, db.DSN())
+}
+
+func onSlurm(suite string, jobs int) error {
+	return onSite(liveOptions(suite), func(ctx context.Context, s *site, dsn string) error { return s.all(ctx, dsn, suite, jobs) })
+}
+
+func (s *site) all(ctx context.Context, dsn, suite string, jobs int) error {
 	fmt.Printf("Slurm of Debian %s, %s\n", suite, machine())
-	if err := explaining(ctx, db.DSN()); err != nil {
+	if err := explaining(ctx, dsn); err != nil {
 		return err
 	}
 	if err := s.handOvers(ctx); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -18,27 +17,14 @@ import (
 const ticks = "#!/bin/bash\nwhile sleep 0.1; do echo; done >ticks-$SLURM_JOB_ID\n"
 
 // onSlices measures turns of a minute on a real Slurm whose grace is 0: two tenants with two jobs each on two GPUs, for ten minutes.
-func onSlices(suite string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
-	defer cancel()
+func onSlices(suite string) error {
 	o := liveOptions(suite)
 	o.ExtraConf += "\nPreemptParameters=suspend_grace_time=0"
 	o.Nodes = []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}
-	c, err := testcluster.Up(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Down()) }()
-	db, err := testcluster.StartPostgres(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Down()) }()
-	s, stop, err := govern(ctx, c, db.DSN())
-	if err != nil {
-		return err
-	}
-	defer stop()
+	return onSite(o, func(ctx context.Context, s *site, _ string) error { return s.turns(ctx) })
+}
+
+func (s *site) turns(ctx context.Context) error {
 	s.settings.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
 	s.settings.Term = cluster.Hour
 	if err := s.turnsUntil(ctx, "the lock", func() bool { return true }); err != nil { // jobs that ask for its licence wait
