@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -43,32 +44,55 @@ func TestSlices(t *testing.T) {
 			}
 			return true
 		})
-		done := func(id string) int { return strings.Count(r.output(of[id], "count-"+id), "\n") }
-		before, begin, longest := map[string]int{}, time.Now(), map[string]int{}
-		for id := range of {
-			before[id] = done(id)
+		// Each job is measured from the beginning of one of its turns to that of another: a part of a cycle would count for one side.
+		type turn struct {
+			at          time.Time
+			ran, counts int // by Slurm [s], and by the job [tenths of s]
 		}
-		last, since := map[string]int{}, map[string]time.Time{}
-		r.poll("ten turns pass", time.Minute+10*quantum.Duration(), 200*time.Millisecond, func() bool {
-			for id := range of {
-				if n := done(id); n > last[id] || since[id].IsZero() {
-					last[id], since[id] = n, time.Now()
+		first, last, now := map[string]turn{}, map[string]turn{}, map[string]turn{}
+		suspended, went, longest := map[string]bool{}, map[string]time.Time{}, map[string]int{}
+		r.poll("five turns of each job pass", 4*time.Minute, 200*time.Millisecond, func() bool {
+			enough := true
+			for id, user := range of {
+				was := now[id]
+				j, err := r.Job(r.ctx(), id)
+				if err != nil {
+					t.Fatal(err)
 				}
-				longest[id] = max(longest[id], int(time.Since(since[id]).Seconds()))
+				var hours, minutes, seconds int
+				if _, err := fmt.Sscanf(j["RunTime"], "%d:%d:%d", &hours, &minutes, &seconds); err != nil {
+					t.Fatalf("job %s has run for %q: %v", id, j["RunTime"], err)
+				}
+				now[id] = turn{time.Now(), hours*3600 + minutes*60 + seconds, strings.Count(r.output(user, "count-"+id), "\n")}
+				if now[id].counts > was.counts {
+					went[id] = now[id].at
+				}
+				longest[id] = max(longest[id], int(now[id].at.Sub(went[id]).Seconds()))
+				paused := j["JobState"] == "SUSPENDED"
+				if suspended[id] && !paused {
+					if last[id] = now[id]; first[id].at.IsZero() {
+						first[id] = now[id]
+					}
+				}
+				suspended[id] = paused
+				enough = enough && !first[id].at.IsZero() && last[id].at.Sub(first[id].at) >= 9*quantum.Duration()
 			}
-			return time.Since(begin) >= 10*quantum.Duration()
+			return enough
 		})
-		share := map[string]float64{}
+		share, all := map[string]float64{}, 0.0
 		for id, user := range of {
-			share[user] += float64(done(id) - before[id])
-			if limit := 2*int(quantum/cluster.Second) + 10; longest[id] > limit {
+			ran, took := float64(last[id].ran-first[id].ran), last[id].at.Sub(first[id].at).Seconds()
+			counts := float64(last[id].counts-first[id].counts) / 10
+			t.Logf("job %s of %s: ran for %.0f of %.0f s, counted %.0f s, stood still at most %d s", id, user, ran, took, counts, longest[id])
+			share[user] += ran / took
+			all += counts / took
+			if limit := 4 * int(quantum/cluster.Second); longest[id] > limit {
 				t.Errorf("job %s stood still for %d s, want at most %d", id, longest[id], limit)
 			}
 		}
-		t.Logf("tenths of seconds in which jobs went on: alice %.0f, bob %.0f; stood still at most %v s", share["alice"], share["bob"], longest)
 		within(t, "alice's part of what jobs did [%]", 100*share["alice"]/(share["alice"]+share["bob"]), 50, 10)
-		if both := share["alice"] + share["bob"]; both > 1.3*2*10*10*float64(quantum)/1000 {
-			t.Errorf("jobs went on for %.0f tenths of seconds on two GPUs in %s", both, 10*quantum)
+		if all > 1.3*2 {
+			t.Errorf("jobs went on as on %.1f GPUs, there are two", all)
 		}
 
 		// Jobs that want whole GPUs take their turn: those that leave ask for what their users wrote.
