@@ -282,6 +282,9 @@ func (j *Job) GPUsHeld() int {
 	return n
 }
 
+// Ran gives for how long the current attempt of a started job has run, without the time for which it was suspended.
+func (j *Job) Ran(now Instant) Span { return now.Sub(j.Start) - j.Suspend }
+
 // Started reports whether Slurm has given the job its nodes and has not ended the attempt: it runs, is suspended, or its nodes are configured.
 func (j *Job) Started() bool {
 	return j.State == Running || j.State == Suspended || j.State == Configuring

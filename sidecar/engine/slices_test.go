@@ -15,9 +15,12 @@ import (
 
 // sliced returns a world of nodes of two GPUs with four shards each, on which jobs take turns of a minute, and the tenants x and y.
 func sliced(t *testing.T, nodes int) *simtest.World {
+	return slicedOn(t, simtest.Nodes("n", "v100", nodes, 2))
+}
+
+func slicedOn(t *testing.T, all []cluster.Node) *simtest.World {
 	set := simtest.Product()
 	set.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
-	all := simtest.Nodes("n", "v100", nodes, 2)
 	for i := range all {
 		all[i].Shards = 4
 	}
@@ -105,6 +108,7 @@ func TestTurnsTaken(t *testing.T) {
 		w.Run(10 * cluster.Second)
 		if w.Job(ids[1]).State == cluster.Suspended {
 			w.Apply(t.Context(), []cluster.Action{{Verb: cluster.Resume, ID: ids[1]}})
+			w.Advance(w.Now().Add(cluster.Second))
 		}
 	}
 	if key := w.Record(ids[1]).Key; len(told) != 1 || told[key] != 1 {

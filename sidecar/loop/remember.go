@@ -132,7 +132,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 				carries.carry(&c.Job)
 			}
 			recallSlice(&c.Record, j, m.Had)
-			takeSlice(&c.Job, &c.Record, m.Leases)
+			takeSlice(&c.Job, &c.Record, m.Leases, s.Now)
 			begin(&c.Job, &c.Record)
 			stand(c, t, m.Leases, settings.StopAllowance, before != nil)
 			c.Record.Tenant = t.tenant(c.Job.Account)

@@ -9,17 +9,20 @@ import (
 // takeSlice makes what Slurm shows of a job that takes turns on a GPU what its lease is: it runs while it is suspended for its partner, and
 // while it waits for a lease it asks for what its user wrote. A job has no slice any more that waits and asks for anything else, or that holds a
 // whole GPU.
-func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease) {
+func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease, at cluster.Instant) {
 	s := r.Slice
 	if s == nil {
 		return
 	}
 	j.Version = 0 // its case is not of the job alone
-	if now := *s; j.State == cluster.Running && s.Paused {
-		if now.Paused = false; !s.Runs {
+	if s.Ran > 0 && (j.State == cluster.Running || j.State == cluster.Suspended) {
+		now, ran := *s, j.Ran(at)
+		if now.Took = max(ran-s.Ran, 0); now.Took > 0 && s.Paused {
 			now.Taken++
 		}
-		r.Slice = &now
+		if now.Ran, now.Paused = max(ran, s.Ran), j.State == cluster.Suspended; now != *s {
+			r.Slice = &now
+		}
 	}
 	switch l := grantOf(r, leases); j.State {
 	case cluster.Waiting:

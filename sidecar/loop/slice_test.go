@@ -36,9 +36,35 @@ func TestTakeSlice(t *testing.T) {
 	} {
 		r := cluster.Record{Key: 1, State: c.was, Slice: &cluster.Slice{Ask: "gres/gpu:1", Request: whole, Shards: 2, Runs: c.runs}}
 		j := c.job
-		takeSlice(&j, &r, c.leases)
+		takeSlice(&j, &r, c.leases, 100)
 		if (r.Slice == nil) != c.dropped || j.Request != c.want || j.State != c.state || j.Paused != (c.job.State == cluster.Suspended) || r.Slice != nil && (r.Slice.Held != c.held || j.Ask != "gres/gpu:1") {
 			t.Errorf("%s: %+v with slice %+v", c.name, j, r.Slice)
+		}
+	}
+}
+
+// Where its owner lets a job run after its turn, also between two looks, that is counted.
+func TestTakenTurns(t *testing.T) {
+	const at, minute = 1_000_000, cluster.Minute
+	for _, c := range []struct {
+		name  string
+		was   cluster.Slice
+		ran   cluster.Span
+		state cluster.JobState
+		want  cluster.Slice
+	}{
+		{"it was suspended just now", cluster.Slice{Ran: minute}, minute + 300, cluster.Suspended, cluster.Slice{Ran: minute + 300, Took: 300, Paused: true}},
+		{"it is suspended", cluster.Slice{Ran: minute, Took: 300, Paused: true}, minute, cluster.Suspended, cluster.Slice{Ran: minute, Paused: true}},
+		{"it has run meanwhile", cluster.Slice{Ran: minute, Paused: true}, minute + 9000, cluster.Suspended, cluster.Slice{Ran: minute + 9000, Took: 9000, Paused: true, Taken: 1}},
+		{"it runs", cluster.Slice{Ran: minute, Paused: true}, minute + 9000, cluster.Running, cluster.Slice{Ran: minute + 9000, Took: 9000, Taken: 1}},
+		{"it was not suspended", cluster.Slice{Ran: minute}, minute + 9000, cluster.Running, cluster.Slice{Ran: minute + 9000, Took: 9000}},
+		{"Slurm counts whole seconds", cluster.Slice{Ran: minute}, minute - 300, cluster.Suspended, cluster.Slice{Ran: minute, Paused: true}},
+		{"it is its turn", cluster.Slice{Runs: true}, minute, cluster.Running, cluster.Slice{Runs: true}},
+	} {
+		r := cluster.Record{Slice: &c.was}
+		takeSlice(&cluster.Job{State: c.state, Start: 100_000, Suspend: at - 100_000 - c.ran}, &r, nil, at)
+		if *r.Slice != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, *r.Slice, c.want)
 		}
 	}
 }

@@ -41,15 +41,20 @@ func (v *Virtual) touch(j *work) {
 }
 
 // refresh updates the rows.
-func (l *list) refresh() {
+func (l *list) refresh(now cluster.Instant) {
 	l.looks++
+	suspended := l.dirty[:0]
 	for _, j := range l.dirty {
 		row := &l.rows[l.row(j)]
 		*row = j.job
 		row.Version, j.dirty = l.looks, false
+		if j.job.State == cluster.Suspended { // its suspension goes on
+			row.Suspend += now.Sub(j.paused)
+			j.dirty, suspended = true, append(suspended, j)
+		}
 	}
-	clear(l.dirty)
-	l.dirty = l.dirty[:0]
+	clear(l.dirty[len(suspended):])
+	l.dirty = suspended
 }
 
 // unlist drops jobs that ended long ago.
@@ -86,7 +91,7 @@ func (v *Virtual) unlist() {
 // Observe implements loop.Cluster.
 func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Observation, error) {
 	v.Advance(v.now)
-	v.list.refresh()
+	v.list.refresh(v.now)
 	v.unlist()
 	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, NodesVersion: v.nodesVersion, Partitions: v.partitions, Accounts: v.accounts,
 		Reservations: v.reservations, Limits: v.rules.limits, Jobs: v.list.rows, Unchanged: !v.changed}

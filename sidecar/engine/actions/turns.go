@@ -52,11 +52,11 @@ func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
 			paused := t.in.In.Snapshot.Cases[i].Job.Paused
 			switch runs := next < 0 || next == i; {
 			case runs == !paused:
-				if next == i {
-					t.note(i)
+				if next >= 0 {
+					t.note(i, next == i)
 				}
 			case t.in.Marks[i].Noticed: // its notice resumes it
-				t.note(i)
+				t.note(i, true)
 			case !t.switches(i):
 			case runs:
 				resumes = append(resumes, i)
@@ -79,7 +79,7 @@ func (t *turns) next(on []int) int {
 	}
 	of := func(i int) *cluster.Slice { return t.in.In.Records[i].Slice }
 	had := slices.IndexFunc(on, func(i int) bool { return of(i).Runs && !t.in.In.Snapshot.Cases[i].Job.Paused })
-	if had >= 0 && t.in.In.Now.Sub(of(on[had]).At) < s.Quantum {
+	if had >= 0 && t.in.In.Now.Sub(t.since(on[had], on)) < s.Quantum {
 		return on[had]
 	}
 	next := -1 // the one that has waited longest, but not the last one, even if its owner has suspended it
@@ -92,6 +92,21 @@ func (t *turns) next(on []int) int {
 		return slices.MinFunc(on, func(a, b int) int { return cmp.Compare(of(a).At, of(b).At) })
 	}
 	return next
+}
+
+// since gives the beginning of a turn. A turn is a quantum for which a job has the GPU to itself: time in which another one on it ran, too, does not
+// count. So an owner gains nothing who resumes a job in the turn of another.
+func (t *turns) since(had int, on []int) cluster.Instant {
+	g, shared := t.gate.of(had), cluster.Span(0)
+	for _, i := range on {
+		shared += t.in.In.Records[i].Slice.Took
+	}
+	if shared > 0 {
+		now := *g.Slice
+		now.At, g.Slice = min(now.At.Add(shared), t.in.In.Now), &now
+		t.gate.set(g)
+	}
+	return g.Slice.At
 }
 
 // takes reports whether a job may be suspended: it is acted on, and is not about to be requeued, when it has to save.
@@ -113,19 +128,28 @@ func (t *turns) add(w *writer, out []cluster.Action, verb cluster.Verb, i, partn
 		a.Reason.Code, a.Reason.For = cluster.ReasonPaused, t.in.In.Records[partner].Key
 	}
 	if a.Suppressed = a.Suppressed && verb != cluster.Resume; !a.Suppressed {
-		g := t.gate.of(i)
-		now := *g.Slice
-		now.Runs, now.At, g.Slice = verb == cluster.Resume, t.in.In.Now, &now
-		t.gate.set(g)
+		t.turn(i, verb == cluster.Resume)
 	}
 	return out
 }
 
-// note notes that a job has its turn, if it had not.
-func (t *turns) note(i int) {
-	if g := t.gate.of(i); !g.Slice.Runs {
-		now := *g.Slice
-		now.Runs, now.At, g.Slice = true, t.in.In.Now, &now
-		t.gate.set(g)
+// note notes that a job has its turn, if it had not, or that its turn has ended, as its owner has suspended it.
+func (t *turns) note(i int, runs bool) {
+	if t.gate.of(i).Slice.Runs != runs && (runs || t.switches(i)) {
+		t.turn(i, runs)
 	}
+}
+
+// turn begins or ends the turn of a job now. A job whose turn has ended may have to be suspended again.
+func (t *turns) turn(i int, runs bool) {
+	g, j := t.gate.of(i), &t.in.In.Snapshot.Cases[i].Job
+	now := *g.Slice
+	switch now.Runs, now.At = runs, t.in.In.Now; {
+	case runs:
+		now.Paused, now.Ran, now.Took = false, 0, 0
+	case now.Ran == 0:
+		now.Ran = max(j.Ran(t.in.In.Now), 1)
+	}
+	g.Slice = &now
+	t.gate.set(g)
 }

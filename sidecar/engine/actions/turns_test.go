@@ -18,6 +18,7 @@ func TestTurns(t *testing.T) {
 	type partner struct {
 		runs, paused bool
 		ago          cluster.Span // since its turn began or ended
+		took         cluster.Span // of the turn of its partner
 	}
 	for _, c := range []struct {
 		name   string
@@ -30,6 +31,8 @@ func TestTurns(t *testing.T) {
 		{"its turn is over", []partner{{runs: true, ago: cluster.Minute}, {paused: true, ago: cluster.Minute}}, nil, []string{"suspend 1 paused", "resume 2 turn"}},
 		{"its partner has left", []partner{{paused: true, ago: 20 * cluster.Second}}, nil, []string{"resume 1 turn"}},
 		{"it was suspended just now", []partner{{paused: true, ago: 2 * cluster.Second}}, nil, nil},
+		{"its partner's owner has resumed that in its turn", []partner{{runs: true, ago: cluster.Minute}, {paused: true, ago: cluster.Minute, took: 5 * cluster.Second}}, nil, nil},
+		{"its partner's owner resumes that at its end", []partner{{runs: true, ago: cluster.Minute}, {ago: cluster.Minute, took: 5 * cluster.Second}}, nil, []string{"suspend 2 paused"}},
 		{"its owner suspends it in its turn", []partner{{runs: true, paused: true, ago: 20 * cluster.Second}, {paused: true, ago: 20 * cluster.Second}}, nil, []string{"resume 2 turn"}},
 		{"its owner resumes it in the other's turn", []partner{{runs: true, ago: 20 * cluster.Second}, {ago: 20 * cluster.Second}}, nil, []string{"suspend 2 paused"}},
 		{"it has to save", []partner{{runs: true, ago: 20 * cluster.Second}, {paused: true, ago: 20 * cluster.Second}}, func(_ *cluster.Snapshot, marks []round.Mark) { marks[0].Noticed = true }, []string{"resume 2 turn", "notice 1 notice"}},
@@ -44,7 +47,7 @@ func TestTurns(t *testing.T) {
 		for i, x := range c.jobs {
 			j := roundtest.On(roundtest.Job(int64(i+1), "bio", 1, cluster.Running), "a", "v100", 1)
 			j.Job.Holds[0].Size, j.Job.Holds[0].Index, j.Job.Paused = half, []int{2}, x.paused
-			j.Record.Slice = &cluster.Slice{Ask: "gres/gpu:1", Shards: 2, Runs: x.runs, At: now.Add(-x.ago)}
+			j.Record.Slice = &cluster.Slice{Ask: "gres/gpu:1", Shards: 2, Runs: x.runs, At: now.Add(-x.ago), Ran: 1, Took: x.took}
 			cases = append(cases, j)
 		}
 		s, marks := roundtest.Snapshot(cases...), make([]round.Mark, len(cases))

@@ -1,0 +1,145 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// owner is the user of a tenant's jobs, who may suspend, resume and requeue them.
+type owner struct {
+	*simtest.World
+	t     *testing.T
+	ids   []cluster.JobID
+	done  map[cluster.JobID]bool             // jobs that the owner has suspended or resumed
+	was   map[cluster.JobID]cluster.JobState // at the last look
+	since map[cluster.JobID]cluster.Instant  // when that began
+}
+
+func (o *owner) does(verb cluster.Verb, id cluster.JobID) {
+	if out := o.Apply(o.t.Context(), []cluster.Action{{Verb: verb, ID: id}}); !out[0].OK {
+		o.t.Fatalf("%s of job %s: %s", verb, id, out[0].Error)
+	}
+}
+
+// each calls for each job that takes turns, with the time for which it has been running or suspended.
+func (o *owner) each(call func(id cluster.JobID, paused bool, lasts cluster.Span)) {
+	for _, id := range o.ids {
+		j := o.Job(id)
+		if j.State != o.was[id] {
+			o.was[id], o.since[id] = j.State, o.Now()
+		}
+		if paused := j.State == cluster.Suspended; paused || j.State == cluster.Running && !cluster.SizeHeld(j.Holds).IsWhole() {
+			call(id, paused, o.Now().Sub(o.since[id]))
+		}
+	}
+}
+
+// An owner gains no GPU time who resumes, suspends or requeues jobs that take turns, submits many of them, or says that they need little memory.
+func TestNoGainBySlices(t *testing.T) {
+	const second = cluster.Second
+	strategies := []struct {
+		name    string
+		jobs    int
+		comment string
+		play    func(o *owner, at cluster.Span) // each second; at = since the last round
+	}{
+		{"honest", 1, modest, nil},
+		{"always resumed", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, _ cluster.Span) {
+				if paused {
+					o.does(cluster.Resume, id)
+				}
+			})
+		}},
+		{"resumed between two rounds", 1, modest, func(o *owner, at cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, _ cluster.Span) {
+				switch {
+				case at == second && paused:
+					o.does(cluster.Resume, id)
+					o.done[id] = true
+				case at == 9*second && !paused && o.done[id]:
+					o.does(cluster.Suspend, id)
+					fallthrough
+				case at == 9*second:
+					delete(o.done, id)
+				}
+			})
+		}},
+		{"resumed before its turn", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				if paused && lasts >= 51*second {
+					o.does(cluster.Resume, id)
+				}
+			})
+		}},
+		{"suspended in its turn, and resumed in the next one", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				switch {
+				case !paused && lasts >= 45*second && !o.done[id]:
+					o.does(cluster.Suspend, id)
+					o.done[id] = true
+				case paused && lasts >= 12*second && o.done[id]:
+					o.does(cluster.Resume, id)
+					delete(o.done, id)
+				}
+			})
+		}},
+		{"suspended at the end of its turn, and resumed at once", 1, modest, func(o *owner, at cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				switch {
+				case !paused && lasts >= 58*second:
+					o.does(cluster.Suspend, id)
+				case paused && at == second:
+					o.does(cluster.Resume, id)
+				}
+			})
+		}},
+		{"requeued while it is suspended", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				if paused && lasts >= 5*second {
+					o.Requeue(id)
+				}
+			})
+		}},
+		{"many jobs", 60, modest, nil},
+		{"too little memory", 1, "share=yes,mem.v100=1m", nil},
+	}
+	honest := 0.0
+	for _, s := range strategies {
+		w := slicedOn(t, simtest.Nodes("n", "v100", 1, 1))
+		o := &owner{w, t, shares(w, "x", s.jobs, s.comment), map[cluster.JobID]bool{}, map[cluster.JobID]cluster.JobState{}, map[cluster.JobID]cluster.Instant{}}
+		shares(w, "y", 1, modest) // it is the partner
+		begin := cluster.Span(0)
+		done := func() (sum cluster.Span) {
+			for _, id := range o.ids {
+				sum += w.Progress(id)
+			}
+			return sum
+		}
+		const first, length = 15 * 60, 75 * 60
+		for at := range length {
+			if at%10 == 0 {
+				if _, err := w.Loop.Turn(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.Advance(w.Now().Add(second)); at == first {
+				begin = done()
+			}
+			if s.play != nil && at >= first {
+				s.play(o, cluster.Span(at%10+1)*second)
+			}
+		}
+		got := float64(done()-begin) / float64((length-first)*second)
+		if s.name == "honest" {
+			honest = got
+		}
+		gain := 100 * (got/honest - 1)
+		t.Logf("%s: as on %.2f GPUs, %+.1f %%", s.name, got, gain)
+		if got < 0.3 || gain > 3 {
+			t.Errorf("%s: goes on as on %.2f GPUs, %+.1f %%", s.name, got, gain)
+		}
+	}
+}
