@@ -230,6 +230,7 @@ func next(b *round.Facts, found *eligible.Found, hand *field.Hand, choosing clus
 		at(lease.MayDisplace(r, b.Settings.Term))
 		at(r.UserBegin)
 		if st.Runs && r.Slice != nil && b.Settings.Slices != nil {
+			at(r.Slice.At.Add(actions.BetweenSwitches))
 			at(r.Slice.At.Add(b.Settings.Slices.Quantum))
 		}
 		if !st.Waits {

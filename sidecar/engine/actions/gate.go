@@ -212,13 +212,13 @@ func (w *writer) lockRunning(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		j, r := &w.in.In.Snapshot.Cases[i].Job, &w.in.In.Records[i]
-		if j.State != cluster.Running && j.State != cluster.Configuring || j.Locked && st.Control == cluster.FullControl {
-			continue
+		if j.State != cluster.Running && j.State != cluster.Configuring || j.Locked && st.Control == cluster.FullControl || j.Paused {
+			continue // Slurm changes no licences of suspended jobs
 		}
 		acting := (st.Control == cluster.FullControl || st.Control == cluster.NoReclaim) && !st.Ordered(cluster.Exempt)
 		g := w.gate.of(i)
 		ran, last := w.in.In.Now.Sub(j.Start), w.in.In.Snapshot.Ledger.At.Sub(j.Start)
-		due := ran < lockFirst || ran/lockEvery != last/lockEvery
+		due := ran < lockFirst || ran/lockEvery != last/lockEvery || r.Slice != nil && w.in.In.Now.Sub(r.Slice.At) < lockFirst
 		if !j.Locked && (!acting || !due || !w.lockable(j)) || j.Locked && (acting || !g.Pinned && !g.Locked) {
 			continue
 		}

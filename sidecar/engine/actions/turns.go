@@ -8,9 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// betweenSwitches is the least time between two switches of a job: Slurm stops a suspended job only after its grace, and one that is resumed
+// BetweenSwitches is the least time between two switches of a job: Slurm stops a suspended job only after its grace, and one that is resumed
 // before that may run though it counts as suspended, and the other way round.
-const betweenSwitches = 3 * cluster.Second
+const BetweenSwitches = 3 * cluster.Second
 
 // turns are those of jobs on shared GPUs.
 type turns struct {
@@ -118,7 +118,7 @@ func (t *turns) takes(i int) bool {
 // switches reports whether a job may be suspended or resumed by itself now: no other action on it is due.
 func (t *turns) switches(i int) bool {
 	l := t.in.Leases[i]
-	return !isOurs(t.in.In.Snapshot.Cases[i].Job.Reservation) && t.in.In.Now.Sub(t.in.In.Records[i].Slice.At) >= betweenSwitches && (l == nil || l.State != cluster.Ending)
+	return !isOurs(t.in.In.Snapshot.Cases[i].Job.Reservation) && t.in.In.Now.Sub(t.in.In.Records[i].Slice.At) >= BetweenSwitches && (l == nil || l.State != cluster.Ending)
 }
 
 // add appends the end or the beginning of a turn. Jobs that are no longer acted on are resumed all the same.
