@@ -14,6 +14,7 @@ const (
 	EventCellsUnsafe      = "cells_unsafe"
 	EventChangedInLease   = "changed_in_lease"
 	EventTurnTaken        = "turn_taken"
+	EventPair             = "pair"
 	EventClock            = "clock"
 	EventContiguous       = "contiguous_dropped"
 	EventDecisionDiffers  = "decision_differs"
@@ -69,6 +70,7 @@ var EventKinds = []EventKind{
 	{EventJournalRestored, "The journal lost rounds that the daemon had seen: a dump was restored, or PostgreSQL failed over", false},
 	{EventMisreport, "A job's report of its speed contradicts the measurements", true},
 	{EventOverrideEnded, "An override ended before its time", false},
+	{EventPair, "Two jobs on a GPU run at the same time, or in turns again", false},
 	{EventPreemption, "A partition is only observed since Slurm may stop its jobs, or no longer", false},
 	{EventProfile, "A job's report or hint was ignored, or its speed has changed", true},
 	{EventRepaired, "An administrator repaired the journal", false},

@@ -18,6 +18,7 @@ const (
 	ReasonExempt   Code = "exempt"
 	ReasonKept     Code = "kept"   // must not be requeued: never reclaimed
 	ReasonTurn     Code = "turn"   // has its turn on the GPU that it shares with For; as an action, its turn begins
+	ReasonBeside   Code = "beside" // runs at the same time as For on their GPU
 	ReasonPaused   Code = "paused" // is suspended while For has its turn on their GPU
 )
 

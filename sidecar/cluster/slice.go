@@ -6,6 +6,7 @@ import "strconv"
 type Slices struct {
 	Quantum Span        `json:"quantum"`          // length of a turn
 	Memory  []GPUMemory `json:"memory,omitempty"` // of GPUs, where it is not known from counters; sorted by model
+	Pairs   bool        `json:"pairs,omitempty"`  // two jobs run at the same time where neither is slower than in turns
 }
 
 // Slice is the part of a GPU that a job has instead of a whole one. Slurm gives each of two jobs half of the shards of a GPU, and fairlease
@@ -25,6 +26,23 @@ type Slice struct {
 	Paused bool `json:"paused,omitempty"`
 	Taken  int  `json:"taken,omitempty"`
 	Told   bool `json:"told,omitempty"`
+	// Pair is how it does beside its partner; nil = not known. Replace it, never modify it.
+	Pair *Pair `json:"pair,omitempty"`
+}
+
+// Pair is how fast a job is beside its partner on a GPU, and while it has the GPU to itself, by its progress reports.
+type Pair struct {
+	With   JobKey  `json:"with"`             // its partner
+	Beside bool    `json:"beside,omitempty"` // they run at the same time, and take no turns
+	Since  Instant `json:"since,omitzero"`   // since when they do, or take turns
+	Next   Instant `json:"next,omitzero"`    // they take turns at least until then
+	Alone  float64 `json:"alone,omitempty"`  // steps a second with the GPU to itself; 0 = not known
+	Both   float64 `json:"both,omitempty"`   // steps a second beside its partner; 0 = not known
+	Good   int     `json:"good,omitempty"`   // the outcome that an event told last: 1 = they run at the same time, -1 = they do not, 0 = none yet
+
+	Steps     float64 `json:"steps,omitempty"`     // of the report from which the next rate is reckoned
+	At        Instant `json:"at,omitzero"`         // of that report; 0 = there is none
+	Suspended Span    `json:"suspended,omitempty"` // of its job until that report
 }
 
 // mostTaken is how often a job may be seen running in the turns of its partner: the daemon may have stood still, or fairlease thaw run.

@@ -217,6 +217,8 @@ const leastQuantum, longestQuantum = Duration(30 * cluster.Second), Duration(5 *
 func (k *checker) slices() {
 	c, s := k.c, &k.c.Placing.Sharing
 	k.oneOf("sharing.slices", s.Slices, off, on)
+	k.oneOf("sharing.pairs", s.Pairs, off, on)
+	k.must(s.Pairs == off || s.Slices == on, "sharing.pairs", "needs %s: turns show whether jobs do more at the same time; write slices: on", k.where("sharing.slices", s.Slices))
 	k.must(s.Quantum >= leastQuantum && s.Quantum <= longestQuantum, "sharing.quantum", "must be %v to %v, got %v", leastQuantum, longestQuantum, s.Quantum)
 	for _, model := range sortedKeys(s.Memory) {
 		_, err := cluster.ParseMemory(s.Memory[model])

@@ -279,10 +279,11 @@ type Placing struct {
 	Sharing Sharing `yaml:"sharing"`
 }
 
-// Sharing says whose jobs may have parts of one GPU, and whether they take turns there.
+// Sharing says whose jobs may have parts of one GPU, and whether they take turns there or run at the same time.
 type Sharing struct {
 	Across  string            `yaml:"across"`
 	Slices  string            `yaml:"slices"`
+	Pairs   string            `yaml:"pairs"`
 	Quantum Duration          `yaml:"quantum"`
 	Memory  map[string]string `yaml:"memory"`
 }
@@ -292,7 +293,7 @@ func (s *Sharing) slices() *cluster.Slices {
 	if s.Slices != on {
 		return nil
 	}
-	out := &cluster.Slices{Quantum: s.Quantum.Span()}
+	out := &cluster.Slices{Quantum: s.Quantum.Span(), Pairs: s.Pairs == on}
 	for _, model := range sortedKeys(s.Memory) {
 		bytes, _ := cluster.ParseMemory(s.Memory[model]) // checked
 		out.Memory = append(out.Memory, cluster.GPUMemory{Model: model, Bytes: bytes})
@@ -459,7 +460,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}},
+		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -68,6 +69,23 @@ func TestSlices(t *testing.T) {
 				t.Errorf("x had %.3f of its GPUs", share)
 			}
 		})
+	}
+}
+
+// Of two jobs that start on one GPU, one is suspended at once, though nothing else happens.
+func TestSlicesAtTheStart(t *testing.T) {
+	w := sliced(t, 1)
+	w.Settings.Interval = 2 * cluster.Second
+	ids := shares(w, "x", 4, modest)
+	w.Run(30 * cluster.Second)
+	paused := 0
+	for _, id := range ids {
+		if w.Job(id).State == cluster.Suspended {
+			paused++
+		}
+	}
+	if paused != 2 {
+		t.Errorf("%d of four jobs on two GPUs are suspended half a minute after their start, want 2", paused)
 	}
 }
 
@@ -137,9 +155,9 @@ func TestNoSlices(t *testing.T) {
 }
 
 // Whatever happens, no job is suspended for much longer than its partner's turn, two jobs at most are on a GPU, and of these only one runs, but
-// before a requeue; and a partner that has left leaves nobody suspended.
+// before a requeue, and where they run at the same time by what they report; and a partner that has left leaves nobody suspended.
 func TestPropertiesOfSlices(t *testing.T) {
-	paired := 0
+	paired, beside := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaosOn(rt, t, func(t *rapid.T) []cluster.Node {
 			return simtest.Nodes("a", "v100", rapid.IntRange(1, 2).Draw(t, "v100"), rapid.SampledFrom([]int{1, 2}).Draw(t, "size"))
@@ -147,7 +165,10 @@ func TestPropertiesOfSlices(t *testing.T) {
 		for i := range c.nodes {
 			c.nodes[i].Shards = 4
 		}
-		c.world.Settings.Slices = &cluster.Slices{Quantum: cluster.Span(rapid.IntRange(30, 120).Draw(rt, "quantum")) * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		c.world.Settings.Slices = &cluster.Slices{Quantum: cluster.Span(rapid.IntRange(30, 120).Draw(rt, "quantum")) * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}},
+			Pairs: rapid.Bool().Draw(rt, "pairs")}
+		c.world.Reports = 10 * cluster.Second
+		c.world.Beside = experiment.BesideOthers(nil, rapid.IntRange(30, 90).Draw(rt, "beside"))
 		c.world.Loop.Decide = simtest.Checked(t)
 		c.comment = func() string { return rapid.SampledFrom([]string{"", modest, modest}).Draw(rt, "comment") }
 		c.share()
@@ -169,7 +190,10 @@ func TestPropertiesOfSlices(t *testing.T) {
 						runs[d]++
 					}
 					l := inForce(c, r.Key)
-					noticed[d] = noticed[d] || l == nil || l.State != cluster.Active
+					noticed[d] = noticed[d] || l == nil || l.State != cluster.Active || r.Slice.Pair != nil && r.Slice.Pair.Beside
+					if r.Slice.Pair != nil && r.Slice.Pair.Beside {
+						beside++
+					}
 				}
 				if j.State == cluster.Running {
 					delete(since, r.ID)
@@ -205,7 +229,7 @@ func TestPropertiesOfSlices(t *testing.T) {
 			c.balanced()
 		}
 	})
-	t.Logf("jobs were in pairs on GPUs in %d looks", paired)
+	t.Logf("two jobs were on a GPU in %d looks, and jobs ran at the same time in %d", paired, beside)
 }
 
 // inForce gives the lease of a job in the last plan; nil = it has none.

@@ -21,6 +21,10 @@ func (b Beside) of(own, other Task, model string) (Speed, Speed) {
 	return mine, yours
 }
 
+// others gives the speed of a job with shards beside another one that also has them, where the pair has no entry, for each Reference of its speed
+// alone: the entry of the zero tasks on no model. 0 = there is none.
+func (b Beside) others() Speed { return b[Task{}][Task{}][""].Speed }
+
 // task gives the job's key in Speeds.
 func (j *work) task() Task { return Task{j.Kind, j.Request.Size.Devices} }
 

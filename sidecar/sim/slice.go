@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ func resume(v *Virtual, j *work) {
 	v.changed = true
 }
 
-// divide gives those that run on the GPU of a sliced job equal parts of its speed.
+// divide gives those that run on the GPU of a sliced job, two at most, their speeds.
 func divide(v *Virtual, j *work) {
 	if !j.sliced || len(j.job.Holds) == 0 {
 		return
@@ -94,9 +95,13 @@ func divide(v *Virtual, j *work) {
 			on = append(on, o)
 		}
 	}
-	for _, o := range on {
+	for k, o := range on {
 		o.progress = o.pace.walk(o.progress, v.now)
-		o.pace.speed = v.Speeds.slowest(o.task(), o.job.Holds, false) / Speed(len(on))
+		o.pace.speed = v.Speeds.slowest(o.task(), o.job.Holds, false)
+		if len(on) == 2 {
+			beside, _ := v.Beside.of(o.task(), on[1-k].task(), at.Model)
+			o.pace.speed = cmp.Or(beside, o.pace.speed*cmp.Or(v.Beside.others(), Reference/2)/Reference)
+		}
 		v.plan(o)
 	}
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -38,7 +39,8 @@ type rig struct {
 	*testcluster.Cluster
 	t       *testing.T
 	suite   string
-	license string // by which its client, its program and its submit plugin gate jobs; "" = begin times
+	over    loop.Cluster // the loop's view of the Slurm; nil = client
+	license string       // by which its client, its program and its submit plugin gate jobs; "" = begin times
 	client  *slurm.Client
 	dsn     string
 
@@ -148,11 +150,12 @@ func (r *rig) loop(over loop.Cluster, lead *store.Leadership) *loop.Loop {
 func (r *rig) govern() {
 	r.t.Helper()
 	lead := r.lead()
-	l := r.loop(r.client, lead)
+	over := cmp.Or[loop.Cluster](r.over, r.client)
+	l := r.loop(over, lead)
 	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(ended)
 		tick := time.NewTicker(r.settings.Interval.Duration())
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -167,7 +170,7 @@ func (r *rig) govern() {
 	}()
 	r.stop = func() {
 		cancel()
-		<-over
+		<-ended
 		if err := lead.Resign(context.Background()); err != nil {
 			r.t.Logf("resign: %v", err)
 		}

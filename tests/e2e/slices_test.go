@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
@@ -122,6 +126,90 @@ func TestSlices(t *testing.T) {
 				t.Errorf("job %s asks for %q after the release, its user for %q", id, j["TresPerNode"], asked[id])
 			}
 		}
+	})
+}
+
+// pairsUp is a job that reports its steps, ten a second. With a word after its name it does a quarter of them while another job on its GPU goes on.
+const pairsUp = `#!/bin/bash
+slow= n=0
+echo >/tmp/beat-$SLURM_JOB_ID
+while sleep 0.1$slow; do
+  n=$((n+1))
+  [ $((n%5)) = 0 ] || continue
+  slow=
+  echo $EPOCHSECONDS >/tmp/beat-$SLURM_JOB_ID
+  for other in /tmp/beat-*; do
+    [ "$other" = /tmp/beat-$SLURM_JOB_ID ] || ! read at <"$other" || [ $((EPOCHSECONDS-at)) -gt 3 ] || [ "$SLURM_JOB_NAME" = gentle ] || slow=" 0.3"
+  done
+  echo '{"job":"'$SLURM_JOB_ID'","steps":'$n'}' >report && mv report $SLURM_JOB_ID.json
+done
+`
+
+// hearing adds to a look what jobs left in their users' folders.
+type hearing struct {
+	loop.Cluster
+	spool telemetry.Spool
+	wrong func(error)
+}
+
+func (h *hearing) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
+	seen, err := h.Cluster.Observe(ctx, since)
+	var running []telemetry.Holder
+	for i := range seen.Jobs {
+		if j := &seen.Jobs[i]; j.State == cluster.Running {
+			running = append(running, telemetry.Holder{Job: j.ID, User: j.User, UID: j.UID})
+		}
+	}
+	reports, wrong := h.spool.Read(running, seen.Now)
+	for _, err := range wrong {
+		h.wrong(err)
+	}
+	seen.Progress = append(seen.Progress, reports...)
+	return seen, err
+}
+
+// Two jobs on a GPU run at the same time if both do at least half of their steps by that, and take turns if one does not.
+func TestPairs(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
+		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 1, Shards: 4}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		r.settings.Term = cluster.Hour
+		r.settings.Slices = &cluster.Slices{Quantum: 8 * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}, Pairs: true}
+		r.over = &hearing{r.client, telemetry.Spool{Folder: filepath.Dir(r.Home("alice"))}, func(err error) { t.Error(err) }}
+		both := func(name string) (ids []string) {
+			r.shut()
+			for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
+				ids = append(ids, r.submit(user, pairsUp, "-A", tenant, "-J", name, "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g"))
+			}
+			r.govern()
+			return ids
+		}
+		told := func() int { return r.events(cluster.EventPair) }
+		ids := both("gentle")
+		r.until("jobs that do not hinder each other run at the same time", 3*time.Minute, func() bool {
+			return told() == 1 && !slices.ContainsFunc(r.plan().Statuses, func(j cluster.JobStatus) bool { return j.Reason.Code != cluster.ReasonBeside })
+		})
+		for _, id := range ids {
+			if s := r.state(id); s != "RUNNING" {
+				t.Errorf("job %s is %s", id, s)
+			}
+		}
+		r.halt()
+		if _, err := r.Exec(r.ctx(), "root", append([]string{"scancel"}, ids...)...); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			r.waitState(id, 20*time.Second, "CANCELLED")
+		}
+		ids = both("rough")
+		r.until("jobs that hinder each other have been compared, and take turns", 4*time.Minute, func() bool { return told() == 2 })
+		var suspended [2]int
+		for k, id := range ids {
+			suspended[k] = r.count(cluster.Suspend, id)
+		}
+		r.until("they go on taking turns", time.Minute, func() bool {
+			return r.count(cluster.Suspend, ids[0]) > suspended[0]+1 && r.count(cluster.Suspend, ids[1]) > suspended[1]+1
+		})
 	})
 }
 

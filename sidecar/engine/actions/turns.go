@@ -47,7 +47,10 @@ func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
 		}
 	}
 	for _, d := range gpus {
-		next := t.next(of[d])
+		next := -1
+		if !t.beside(w, of[d]) {
+			next = t.next(of[d])
+		}
 		for _, i := range of[d] {
 			paused := t.in.In.Snapshot.Cases[i].Job.Paused
 			switch runs := next < 0 || next == i; {

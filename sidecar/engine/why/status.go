@@ -133,8 +133,12 @@ func (w *writer) waits(i int) bool { return w.in.Found.Can[i].Eligible && w.in.L
 func (w *writer) reason(because *cluster.Reason, i int) {
 	w.reasonOf(because, i)
 	if partner, ok := w.partners[i]; ok && w.in.Leases[i] != nil && w.in.Leases[i].State == cluster.Active {
-		if because.Code, because.For = cluster.ReasonTurn, w.in.In.Records[partner].Key; w.in.In.Snapshot.Cases[i].Job.Paused {
+		slice := w.in.In.Records[i].Slice
+		switch because.Code, because.For = cluster.ReasonTurn, w.in.In.Records[partner].Key; {
+		case w.in.In.Snapshot.Cases[i].Job.Paused:
 			because.Code = cluster.ReasonPaused
+		case slice.Pair != nil && slice.Pair.Beside:
+			because.Code = cluster.ReasonBeside
 		}
 	}
 	if st := &w.in.In.Cases[i]; w.in.Users != nil && st.User >= 0 && w.waits(i) && w.claim == nil {

@@ -83,6 +83,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		}
 		return "has its turn on the GPU that it shares with " + w.Name(r.For) + ", and its lease" + w.till(r) + w.standing(r)
 	},
+	cluster.ReasonBeside: func(w Words, r *cluster.Reason) string {
+		return "runs at the same time as " + w.Name(r.For) + " on their GPU, since neither is slower by that than in turns; its lease" + w.till(r) + w.standing(r)
+	},
 	cluster.ReasonPaused: func(w Words, r *cluster.Reason) string {
 		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU; it holds its lease" + w.till(r) + w.standing(r)
 	},

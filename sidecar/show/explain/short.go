@@ -28,6 +28,7 @@ var short = map[cluster.Code]string{
 	cluster.ReasonExempt:   "exempt by an administrator",
 	cluster.ReasonKept:     "never requeued",
 	cluster.ReasonTurn:     "has its turn on a shared GPU",
+	cluster.ReasonBeside:   "runs beside another job on its GPU",
 	cluster.ReasonPaused:   "another job has its turn on the GPU",
 
 	cluster.ReasonBehind:     "others are further behind",

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"math"
 
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -13,6 +14,15 @@ func BesideOf(t *trace.Throughputs, reference string) sim.Beside {
 		rate, _ := t.Beside(model, own, other)
 		return rate, own.GPUs == other.GPUs
 	})
+}
+
+// BesideOthers adds the pace of two jobs on one GPU that the table does not know, in percent of that alone.
+func BesideOthers(b sim.Beside, percent int) sim.Beside {
+	if b = maps.Clone(b); b == nil {
+		b = sim.Beside{}
+	}
+	b[sim.Task{}] = sim.Speeds{sim.Task{}: {"": {Speed: sim.Reference * sim.Speed(percent) / 100}}}
+	return b
 }
 
 // BesideBy is BesideOf with throughputs of own beside other from rate; false = unknown.

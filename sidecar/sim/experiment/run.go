@@ -100,7 +100,7 @@ func (e *eye) Apply(ctx context.Context, actions []cluster.Action) []cluster.Out
 func newRun(s *Setup) (*run, error) {
 	nodes, settings := s.Fleet.Nodes(), s.Settings
 	if settings.Slices != nil {
-		settings.Slices = &cluster.Slices{Quantum: settings.Slices.Quantum}
+		settings.Slices = &cluster.Slices{Quantum: settings.Slices.Quantum, Pairs: settings.Slices.Pairs}
 		for i := range nodes {
 			nodes[i].Shards = 2
 		}
@@ -111,6 +111,9 @@ func newRun(s *Setup) (*run, error) {
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
+	if settings.Slices != nil && settings.Slices.Pairs {
+		v.Reports = 10 * cluster.Second
+	}
 	if s.Between > 0 {
 		until := s.Until
 		if until == 0 {

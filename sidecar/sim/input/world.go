@@ -40,12 +40,18 @@ type World struct {
 	Until                         string
 	CostSave, CostLoad, ColdStart string
 	FailEvery, Repair             string
-	Slices                        string // length of a turn; "" = no turns
+	Turns                         Turns
 	Limits                        string // a file; "" = none
 
 	table  *trace.Throughputs // nil = none
 	from   *trace.Trace       // nil = generated
 	counts counts
+}
+
+// Turns says how jobs share GPUs.
+type Turns struct {
+	Length string // of a turn; "" = they do not
+	Pairs  int    // pace of two jobs at the same time on a GPU, percent of that alone; 0 = they only take turns
 }
 
 // counts are those of the jobs.
@@ -74,12 +80,17 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 	turn := cluster.Span(0)
 	err := cmp.Or(Length("--until", w.Until, &s.Until), Length("--cost-save", w.CostSave, &s.Costs.Save),
 		Length("--cost-load", w.CostLoad, &s.Costs.Load), Length("--cost-start", w.ColdStart, &s.Costs.ColdStart),
-		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair), Length("--slices", w.Slices, &turn))
+		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair), Length("--slices", w.Turns.Length, &turn))
 	if err != nil {
 		return s, err
 	}
 	if s.Settings.Slices = nil; turn > 0 {
-		s.Settings.Slices = &cluster.Slices{Quantum: turn}
+		s.Settings.Slices = &cluster.Slices{Quantum: turn, Pairs: w.Turns.Pairs > 0}
+	} else if w.Turns.Pairs != 0 {
+		return s, failure.Usage("--pairs needs --slices: turns show whether two jobs do more at the same time; write --slices 1m")
+	}
+	if w.Turns.Pairs < 0 || w.Turns.Pairs > 100 {
+		return s, failure.Usage("--pairs must be 1 to 100 percent, got %d", w.Turns.Pairs)
 	}
 	s.Settings.StartCost = s.Costs.Start()
 	s.Seed = w.Seed
@@ -106,7 +117,13 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 	if s.Limits, err = w.limits(); err != nil {
 		return s, err
 	}
-	return s, w.pace(&s)
+	if err := w.pace(&s); err != nil {
+		return s, err
+	}
+	if w.Turns.Pairs > 0 {
+		s.Beside = experiment.BesideOthers(s.Beside, w.Turns.Pairs)
+	}
+	return s, nil
 }
 
 // ofSlurm tells whether the jobs are the history of a Slurm.

@@ -1,0 +1,142 @@
+package actions
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Two jobs that take turns on a GPU can run at the same time instead, if together they do more (Gavel §3.1, space sharing). Whether they do, they
+// show themselves. While they take turns, each reports its steps with the GPU to itself. Then both run for a while. They go on so if each does
+// at least half of its steps a second, which is what it has in turns: so nobody loses, and a job that reports wrong steps can only forgo what
+// it could gain. Now and then they take turns again, since jobs change.
+const (
+	pairTrial = 4  // turns: rates are known by then, or the jobs do not report
+	pairLasts = 30 // turns until they are compared again
+)
+
+// beside reports whether the jobs on a GPU run at the same time by what they have reported.
+func (t *turns) beside(w *writer, on []int) bool {
+	s := t.in.In.Settings.Slices
+	if s == nil || !s.Pairs || len(on) != 2 || slices.ContainsFunc(on, func(i int) bool { return !t.takes(i) }) {
+		for _, i := range on {
+			t.keep(i, nil)
+		}
+		return false
+	}
+	var pair [2]cluster.Pair
+	for k, i := range on {
+		pair[k] = t.measured(i, on[1-k])
+	}
+	now := t.in.In.Now
+	a, b := &pair[0], &pair[1]
+	known, lasts := a.Both > 0 && b.Both > 0, now.Sub(a.Since)
+	hurts := a.Both > 0 && a.Both < a.Alone/2 || b.Both > 0 && b.Both < b.Alone/2
+	switch {
+	case !a.Beside && a.Alone > 0 && b.Alone > 0 && now >= a.Next:
+		t.enter(&pair, true, 0)
+	case !a.Beside:
+	case hurts:
+		t.tell(w, on, &pair, -1)
+		t.enter(&pair, false, pairLasts)
+	case !known && lasts > pairTrial*s.Quantum:
+		t.enter(&pair, false, pairLasts)
+	case lasts > pairLasts*s.Quantum:
+		t.enter(&pair, false, 0)
+	case known:
+		t.tell(w, on, &pair, 1)
+	}
+	for k, i := range on {
+		if was := t.in.In.Records[i].Slice.Pair; was != nil && was.Beside && !a.Beside {
+			t.begins(i)
+		}
+		t.keep(i, &pair[k])
+	}
+	return a.Beside
+}
+
+// begins lets a job that ran beside another one wait for its turn, as at its start.
+func (t *turns) begins(i int) {
+	g := t.gate.of(i)
+	now := *g.Slice
+	now.Runs, now.At, g.Slice = false, t.in.In.Now, &now
+	t.gate.set(g)
+}
+
+// enter begins a time in which both run, or take turns, for a number of turns at least.
+func (t *turns) enter(pair *[2]cluster.Pair, beside bool, least int) {
+	for k := range pair {
+		p := &pair[k]
+		p.Beside, p.Since, p.At, p.Both = beside, t.in.In.Now, 0, 0
+		if !beside {
+			p.Alone, p.Next = 0, t.in.In.Now.Add(cluster.Span(least)*t.in.In.Settings.Slices.Quantum)
+		}
+	}
+}
+
+// measured gives the rates of a job beside its partner, with its reports of this round.
+func (t *turns) measured(i, partner int) cluster.Pair {
+	now, quantum := t.in.In.Now, t.in.In.Settings.Slices.Quantum
+	p := cluster.Pair{With: t.in.In.Records[partner].Key, Since: now}
+	if was := t.in.In.Records[i].Slice.Pair; was != nil && was.With == p.With {
+		p = *was
+	}
+	j, other := &t.in.In.Snapshot.Cases[i].Job, &t.in.In.Snapshot.Cases[partner].Job
+	if !p.Beside && !j.Paused && !other.Paused || p.Beside && other.Paused {
+		p.At = 0 // it is neither alone nor together for sure
+		return p
+	}
+	begin := max(p.Since, t.in.In.Records[i].Slice.At, t.in.In.Records[partner].Slice.At).Add(BetweenSwitches)
+	reports := t.in.In.Snapshot.Progress
+	k, _ := slices.BinarySearchFunc(reports, j.ID, func(r cluster.Progress, id cluster.JobID) int { return r.Job.Compare(id) })
+	for ; k < len(reports) && reports[k].Job == j.ID && !j.Paused; k++ {
+		if reports[k].At >= begin {
+			p = reported(p, &reports[k], j.Suspend, quantum/2)
+		}
+	}
+	return p
+}
+
+// reported adds a report to the rates of a job that was suspended for so long. Rates are over least at least.
+func reported(p cluster.Pair, r *cluster.Progress, suspended, least cluster.Span) cluster.Pair {
+	if span := r.At.Sub(p.At) - max(suspended-p.Suspended, 0); p.At > 0 && r.Steps >= p.Steps {
+		if span < least {
+			return p // the rest counts in the next rate
+		}
+		if rate := (r.Steps - p.Steps) / span.Duration().Seconds(); p.Beside {
+			p.Both = rate
+		} else {
+			p.Alone = rate
+		}
+	}
+	p.Steps, p.At, p.Suspended = r.Steps, r.At, suspended
+	return p
+}
+
+// keep notes a job's pair, if it changed.
+func (t *turns) keep(i int, p *cluster.Pair) {
+	was := t.gate.of(i)
+	if was.Slice.Pair == nil && p == nil || p != nil && was.Slice.Pair != nil && *p == *was.Slice.Pair {
+		return
+	}
+	now := *was.Slice
+	now.Pair, was.Slice = p, &now
+	t.gate.set(was)
+}
+
+// tell reports that two jobs run at the same time from now on, or no longer, once.
+func (t *turns) tell(w *writer, on []int, pair *[2]cluster.Pair, good int) {
+	a, b := &pair[0], &pair[1]
+	if a.Good == good {
+		return
+	}
+	a.Good, b.Good = good, good
+	text := "run at the same time on their GPU"
+	if good < 0 {
+		text = "take turns on their GPU"
+	}
+	r, o := &t.in.In.Records[on[0]], &t.in.In.Records[on[1]]
+	w.report(cluster.Event{Kind: cluster.EventPair, Job: r.Key, Text: fmt.Sprintf("job %s of %s and job %s of %s %s: at the same time they do %.0f %% and %.0f %% of their steps a second",
+		r.ID, r.Tenant, o.ID, o.Tenant, text, 100*a.Both/a.Alone, 100*b.Both/b.Alone)})
+}

@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// paired returns a world of one node with two GPUs, on which jobs may run at the same time, and two jobs of each of two tenants. Beside a job of
+// the other tenant, those of x have the speed x, and those of y the speed y, in percent.
+func paired(t *testing.T, x, y int) (w *simtest.World, ids map[string][]cluster.JobID) {
+	w = sliced(t, 1)
+	w.Settings.Slices.Pairs = true
+	w.Settings.Across = cluster.AnyUser
+	w.Reports = 10 * cluster.Second
+	speeds := map[string]int{"x": x, "y": y}
+	w.Beside, ids = sim.Beside{}, map[string][]cluster.JobID{}
+	for _, other := range []string{"x", "y"} {
+		w.Beside[sim.Task{Kind: other, GPUs: 1}] = sim.Speeds{}
+		for own, speed := range speeds {
+			w.Beside[sim.Task{Kind: other, GPUs: 1}][sim.Task{Kind: own, GPUs: 1}] = map[string]sim.Rate{"v100": {Speed: sim.Reference * sim.Speed(speed) / 100}}
+		}
+	}
+	for range 2 {
+		for _, tenant := range []string{"x", "y"} {
+			ids[tenant] = append(ids[tenant], w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest,
+				Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour}))
+		}
+	}
+	return w, ids
+}
+
+// Two jobs run at the same time if neither is slower by that than in turns, and only if they report their progress. An event tells it once.
+func TestPairs(t *testing.T) {
+	for _, c := range []struct {
+		x, y    int
+		silent  bool
+		least   [2]float64 // of its pace alone that a job of x and of y has
+		told    []string
+		reasons []cluster.Code
+	}{
+		{x: 80, y: 60, least: [2]float64{0.58, 0.58}, told: []string{"run at the same time"}, reasons: []cluster.Code{cluster.ReasonBeside}},
+		{x: 95, y: 30, least: [2]float64{0.47, 0.47}, told: []string{"take turns"}, reasons: []cluster.Code{cluster.ReasonTurn, cluster.ReasonPaused}},
+		{x: 80, y: 60, silent: true, least: [2]float64{0.47, 0.47}, reasons: []cluster.Code{cluster.ReasonTurn, cluster.ReasonPaused}},
+	} {
+		t.Run(fmt.Sprint(c.x, c.y, c.silent), func(t *testing.T) {
+			w, ids := paired(t, c.x, c.y)
+			if c.silent {
+				w.Reports = 0
+			}
+			told := map[cluster.JobKey][]string{}
+			w.Check = func(r loop.Report) {
+				for _, e := range r.Plan.Events {
+					if e.Kind == cluster.EventPair {
+						told[e.Job] = append(told[e.Job], e.Text)
+					}
+				}
+			}
+			w.Run(20 * cluster.Minute)
+			before := map[cluster.JobID]cluster.Span{}
+			for id := range all(ids) {
+				before[id] = w.Progress(id)
+			}
+			const long = 2 * cluster.Hour
+			w.Run(long)
+			for k, tenant := range []string{"x", "y"} {
+				for _, id := range ids[tenant] {
+					pace := float64(w.Progress(id)-before[id]) / float64(long)
+					t.Logf("a job of %s did %.2f of its pace alone: %+v", tenant, pace, w.Record(id).Slice.Pair)
+					if pace < c.least[k] {
+						t.Errorf("a job of %s did %.2f of its pace alone, want %.2f", tenant, pace, c.least[k])
+					}
+					if reason := w.Reason(id).Code; !slices.Contains(c.reasons, reason) {
+						t.Errorf("job %s: %s, want one of %v", id, reason, c.reasons)
+					}
+				}
+			}
+			for job, texts := range told {
+				if len(texts) != len(c.told) || !strings.Contains(texts[0], c.told[0]) {
+					t.Errorf("job %d: told %q, want %q", job, texts, c.told)
+				}
+			}
+			if want := 2 * len(c.told); len(told) != want {
+				t.Errorf("told of %d GPUs, want %d", len(told), want)
+			}
+		})
+	}
+}
+
+func all(ids map[string][]cluster.JobID) iter.Seq[cluster.JobID] {
+	return slices.Values(slices.Concat(ids["x"], ids["y"]))
+}
+
+// However fast jobs are beside each other, none is slower than in turns by more than the trials cost, whatever the other one reports.
+func TestPropertiesOfPairs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w, ids := paired(t, rapid.IntRange(1, 100).Draw(rt, "x"), rapid.IntRange(1, 100).Draw(rt, "y"))
+		w.Reports = cluster.Span(rapid.IntRange(10, 40).Draw(rt, "reports")) * cluster.Second
+		honest := all(ids)
+		if rapid.Bool().Draw(rt, "x lies") {
+			honest = slices.Values(ids["y"])
+			w.Loop.Cluster = &liar{w.Virtual, ids["x"], func() float64 { return rapid.Float64Range(0, 1e6).Draw(rt, "steps") }}
+		}
+		w.Run(10 * cluster.Minute)
+		before := map[cluster.JobID]cluster.Span{}
+		for id := range honest {
+			before[id] = w.Progress(id)
+		}
+		const long = 70 * cluster.Minute
+		w.Run(long)
+		for id := range honest {
+			if pace := float64(w.Progress(id)-before[id]) / float64(long); pace < 0.43 {
+				rt.Errorf("job %s did %.2f of its pace alone: %+v", id, pace, w.Record(id).Slice.Pair)
+			}
+		}
+	})
+}
+
+// liar is a cluster on which some jobs report steps that they have not done.
+type liar struct {
+	loop.Cluster
+	jobs  []cluster.JobID
+	steps func() float64
+}
+
+func (l *liar) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
+	seen, err := l.Cluster.Observe(ctx, since)
+	for k := range seen.Progress {
+		if slices.Contains(l.jobs, seen.Progress[k].Job) {
+			seen.Progress[k].Steps = l.steps()
+		}
+	}
+	return seen, err
+}
