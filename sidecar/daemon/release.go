@@ -38,6 +38,19 @@ type Whose struct{ Tenant, User string }
 // Everybody tells whether it is not one owner.
 func (w Whose) Everybody() bool { return w == Whose{} }
 
+// String names the owner.
+func (w Whose) String() string {
+	switch {
+	case w.Everybody():
+		return "everybody"
+	case w.Tenant == "":
+		return "user " + w.User
+	case w.User == "":
+		return "tenant " + w.Tenant
+	}
+	return "user " + w.User + " of tenant " + w.Tenant
+}
+
 // has tells whether a job is the owner's. of gives the tenants of jobs that the journal knows; of another job the account counts.
 func (w Whose) has(j *cluster.Job, of map[cluster.JobID]string) bool {
 	tenant, known := of[j.ID]
@@ -54,6 +67,7 @@ type Released struct {
 	Reservations int      `json:"reservations"` // removed
 	Resumed      int      `json:"resumed"`      // jobs that were suspended for their partner on a GPU
 	Failed       []string `json:"failed"`       // in words
+	Owned        int      `json:"owned"`        // jobs of the owner that were not over at the last look, released or not
 	// Pinned are running jobs that keep the node list of their grant: Slurm does not change it
 	// while they run. It matters only if they are requeued.
 	Pinned []cluster.JobID `json:"pinned"`
@@ -66,13 +80,14 @@ type Released struct {
 // between is the pause between two looks.
 const between = time.Second
 
-// Plan gives the actions of a release now.
-func (r *Release) Plan(ctx context.Context) ([]cluster.Action, error) {
+// Plan gives the actions of a release now, and how many jobs of the owner are not over.
+func (r *Release) Plan(ctx context.Context) (list []cluster.Action, owned int, err error) {
 	seen, err := r.observe(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return r.actions(&seen, true, false).list, nil
+	t := r.actions(&seen, true, false)
+	return t.list, t.owned, nil
 }
 
 // Do releases, and looks again until nothing of ours is left or no more is possible. Its error
@@ -91,7 +106,7 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 		for i, o := range r.Cluster.Apply(ctx, todo.list) {
 			done.count(&todo.list[i], &o)
 		}
-		done.Pinned, done.Sliced = todo.pinned, todo.sliced
+		done.Pinned, done.Sliced, done.Owned = todo.pinned, todo.sliced, todo.owned
 		if last || !first && len(todo.list) == 0 && !todo.wait {
 			return done, nil
 		}
@@ -140,6 +155,7 @@ func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
 type todo struct {
 	list   []cluster.Action
 	wait   bool // more will be possible soon
+	owned  int  // jobs of the owner that are not over
 	pinned []cluster.JobID
 	sliced []cluster.JobID
 }
@@ -166,8 +182,12 @@ func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 	}
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
+		if j.State == cluster.Done || !r.Only.has(j, tenants) {
+			continue
+		}
+		t.owned++
 		had, ours := find(known, j)
-		if !ours || !r.Only.has(j, tenants) || j.State == cluster.Done || j.UnsplitArray && arrays[j.Record] {
+		if !ours || j.UnsplitArray && arrays[j.Record] {
 			continue
 		}
 		arrays[j.Record] = arrays[j.Record] || j.UnsplitArray

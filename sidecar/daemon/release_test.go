@@ -39,7 +39,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				plan, err := (&Release{Cluster: on, State: state}).Plan(t.Context())
+				plan, _, err := (&Release{Cluster: on, State: state}).Plan(t.Context())
 				if err != nil || len(plan) == 0 {
 					t.Fatalf("nothing to release: %v", err)
 				}
@@ -126,32 +126,38 @@ func TestReleaseForOneOwner(t *testing.T) {
 	job := func(id int64, user, account string) cluster.Job {
 		return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: user, Account: account, State: cluster.Waiting, Marked: true, Eligible: 900}
 	}
-	seen := cluster.Observation{Now: 100, Jobs: []cluster.Job{job(1, "ann", "nlp-a"), job(2, "bob", "nlp"), job(3, "ann", "vision")},
+	seen := cluster.Observation{Now: 100, Jobs: []cluster.Job{job(1, "ann", "nlp-a"), job(2, "bob", "nlp"), job(3, "ann", "vision"),
+		{ID: cluster.JobID{ID: 4}, User: "eve", Account: "web", State: cluster.Done, Marked: true}, {ID: cluster.JobID{ID: 5}, User: "dan", Account: "web", State: cluster.Running}},
+
 		Reservations: []cluster.Reservation{{Name: cluster.GateReservation, End: 500, Ours: true}, {Name: cluster.ReservationPrefix + "1", End: 500, Ours: true}}}
 	memory := cluster.State{Records: []cluster.Record{{Key: 1, ID: cluster.JobID{ID: 1}, Tenant: "nlp"}}}
 	for _, c := range []struct {
 		only         Whose
 		jobs         []int64
 		reservations int
+		owned        int
+		name         string
 	}{
-		{Whose{}, []int64{1, 2, 3}, 2},
-		{Whose{Tenant: "nlp"}, []int64{1, 2}, 0}, // job 1 by its record, job 2 by its account
-		{Whose{User: "ann"}, []int64{1, 3}, 0},
-		{Whose{Tenant: "nlp", User: "ann"}, []int64{1}, 0},
-		{Whose{Tenant: "nlp-a"}, nil, 0}, // an account of a tenant is none
-		{Whose{User: "eve"}, nil, 0},
+		{Whose{}, []int64{1, 2, 3}, 2, 4, "everybody"},
+		{Whose{Tenant: "nlp"}, []int64{1, 2}, 0, 2, "tenant nlp"}, // job 1 by its record, job 2 by its account
+		{Whose{User: "ann"}, []int64{1, 3}, 0, 2, "user ann"},
+		{Whose{Tenant: "nlp", User: "ann"}, []int64{1}, 0, 1, "user ann of tenant nlp"},
+		{Whose{Tenant: "nlp-a"}, nil, 0, 0, "tenant nlp-a"}, // an account of a tenant is none
+		{Whose{User: "eve"}, nil, 0, 0, "user eve"},         // her job is over
+		{Whose{User: "dan"}, nil, 0, 1, "user dan"},         // nothing of fairlease is on his
 	} {
 		var jobs []int64
 		reservations := 0
-		for _, a := range (&Release{Memory: memory, Only: c.only}).actions(&seen, true, false).list {
+		todo := (&Release{Memory: memory, Only: c.only}).actions(&seen, true, false)
+		for _, a := range todo.list {
 			if a.Verb == cluster.Unreserve {
 				reservations++
 			} else {
 				jobs = append(jobs, a.ID.ID)
 			}
 		}
-		if !slices.Equal(jobs, c.jobs) || reservations != c.reservations {
-			t.Errorf("%+v: jobs %v and %d reservations, want %v and %d", c.only, jobs, reservations, c.jobs, c.reservations)
+		if !slices.Equal(jobs, c.jobs) || reservations != c.reservations || todo.owned != c.owned || c.only.String() != c.name {
+			t.Errorf("%v: jobs %v of %d and %d reservations, want %v of %d and %d", c.only, jobs, todo.owned, reservations, c.jobs, c.owned, c.reservations)
 		}
 	}
 }

@@ -140,6 +140,9 @@ func (b *Release) letGo(ctx context.Context, p *view.Page) error {
 		err = p.Encode(done)
 	} else {
 		writeReleased(p, &done)
+		if done.Owned == 0 && !b.Only.Everybody() {
+			p.Printf("%s\n", b.nobodys())
+		}
 	}
 	if err == nil && len(done.Failed) > 0 {
 		return failure.Quiet(failure.No)
@@ -185,7 +188,7 @@ func writeReleased(p *view.Page, done *daemon.Released) {
 }
 
 func (b *Release) wouldRelease(ctx context.Context, p *view.Page) error {
-	actions, err := b.release.Plan(ctx)
+	actions, owned, err := b.release.Plan(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
 		return connect.Mismatch(err)
 	}
@@ -195,16 +198,22 @@ func (b *Release) wouldRelease(ctx context.Context, p *view.Page) error {
 	if p.JSON {
 		return p.Encode(actions)
 	}
-	if len(actions) == 0 && !b.Only.Everybody() {
-		p.Printf("fairlease has set nothing in Slurm for these jobs\n")
-		return nil
-	}
-	if len(actions) == 0 {
+	switch {
+	case len(actions) > 0:
+		p.Table(p.ReleaseTable(actions))
+	case b.Only.Everybody():
 		p.Printf("fairlease has nothing left in Slurm\n")
-		return nil
+	case owned > 0:
+		p.Printf("fairlease has set nothing in Slurm for the jobs of %v\n", b.Only)
+	default:
+		p.Printf("%s\n", b.nobodys())
 	}
-	p.Table(p.ReleaseTable(actions))
 	return nil
+}
+
+// nobodys says that the owner has no jobs, since the name may be misspelt, or be an account below a tenant.
+func (b *Release) nobodys() string {
+	return fmt.Sprintf("note: Slurm has no job of %v that is not over; fairlease tenants lists the tenants, --users their users", b.Only)
 }
 
 // remember is recall if the journal is reachable. It refuses while a daemon is alive, except with

@@ -21,7 +21,8 @@ PostgreSQL: it finds its changes in the local state file and in Slurm (the submi
 reservations), and in the journal where that can be reached.
 
 With --tenant or --user it gives back only the waiting jobs of that tenant or user, and leaves reservations as they
-are. Where the journal cannot be reached, a tenant's jobs are those of the account of its name.
+are. Where the journal cannot be reached, a tenant's jobs are those of the account of its name. A note says if
+Slurm has no job of that owner.
 
 Stop the daemon first, or set mode: observe; otherwise the daemon gates the jobs again.
 
