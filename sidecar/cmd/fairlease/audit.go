@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -23,6 +27,16 @@ A setting is recorded in the same transaction as the first round in which it is 
 change or delete a row, and fairlease never does. Tenants cannot read the record. With audit.syslog,
 the daemon sends each row to syslog too.`
 
+// actKinds are the kinds of rows, those of programs and those of the database's triggers.
+var actKinds = []string{store.OfSetting, store.OfConfiguration, "override", "term", store.OfRelease, store.OfBreaker, "repair", "schema"}
+
+// mayBeRecorded tells whether a key is one of the configuration, a section, an entry of a key, or a kind.
+func mayBeRecorded(key string) bool {
+	return key == "" || slices.Contains(actKinds, key) || slices.ContainsFunc(config.Keys(), func(k string) bool {
+		return k == key || strings.HasPrefix(k, key+".") || strings.HasPrefix(key, k+".") || strings.HasPrefix(key, k+":")
+	})
+}
+
 func auditCommand(p *program) *cobra.Command {
 	var l view.Form
 	var since, until string
@@ -42,13 +56,17 @@ func auditCommand(p *program) *cobra.Command {
 					return err
 				}
 				page := p.page(l)
-				return page.List(view.ActTable(page, list), append([]store.Act{}, list...))
+				table := view.ActTable(page, list)
+				if !mayBeRecorded(of.Key) {
+					table.None = fmt.Sprintf("Nothing is recorded of %q: it is no key of the configuration (fairlease config show lists them) and no kind (%s).", of.Key, strings.Join(actKinds, ", "))
+				}
+				return page.List(table, append([]store.Act{}, list...))
 			})
 		}}
 	f := c.Flags()
 	f.StringVar(&since, "since", "", "from `WHEN` on: 30d (ago), 2030-01-31 (default: all)")
 	f.StringVar(&until, "until", "", "before `WHEN`")
-	f.StringVar(&of.Key, "key", "", "only a `KEY`, a section of the configuration, or a kind: override, term, release, repair, schema")
+	f.StringVar(&of.Key, "key", "", "only a `KEY`, a section of the configuration, or a kind: "+strings.Join(actKinds, ", "))
 	f.StringVar(&of.By, "by", "", "only by a `USER`")
 	f.IntVar(&of.Limit, "limit", 1000, "at most `N`, the newest")
 	listFlags(c, &l)

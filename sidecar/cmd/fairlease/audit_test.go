@@ -41,6 +41,14 @@ func TestAudit(t *testing.T) {
 	if r := run(t, s.end, s.env, "audit", "--key", "no.such", "--json"); strings.TrimSpace(r.out) != "[]" {
 		t.Errorf("no rows as JSON: %s", r.out)
 	}
+	for key, misspelt := range map[string]bool{"lease.trem": true, "leases": true, "lease": false, "tenants.weights.nlp": false, "cells.file: nlp": false, "breaker": false} {
+		if r := run(t, s.end, s.env, "audit", "--key", key); r.code != failure.OK || !strings.HasPrefix(r.out, "Nothing is recorded of ") || strings.Contains(r.out, "no key of the configuration") != misspelt {
+			t.Errorf("--key %s: exit code %d: %s", key, r.code, r.out+r.err)
+		}
+	}
+	if r := run(t, s.end, s.env, "audit", "--since", "2030-01-02", "--until", "2030-01-01"); r.code != failure.Misuse || !strings.Contains(r.err, "--since 2030-01-02 is not before --until 2030-01-01") {
+		t.Errorf("exit code %d: %s", r.code, r.err)
+	}
 	if r := run(t, s.end, s.env, "audit", "--since", "yesterday"); r.code != failure.Misuse || !strings.Contains(r.err, "--since") {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}

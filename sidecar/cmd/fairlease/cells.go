@@ -11,7 +11,7 @@ import (
 
 func cellsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose, check and show them",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(cellsCheckCommand(p), cellsInitCommand(p), cellsShowCommand(p), cellsAdviseCommand(p))
 	return c
 }

@@ -18,7 +18,7 @@ import (
 
 func configurationCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "show, check, compare or accept the configuration",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(configShowCommand(p), configCheckCommand(p), configDiff(p), configAcceptCommand(p), configReject(p))
 	return c
 }

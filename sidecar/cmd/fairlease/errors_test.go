@@ -32,7 +32,10 @@ func TestComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"unknown command", nil, []string{"nonsense"}, failure.Misuse, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
+		{"unknown command", nil, []string{"nonsense"}, failure.Misuse, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease --help\n$`},
+		{"misspelt command", nil, []string{"shadw"}, failure.Misuse, `^fairlease: unknown command "shadw" for "fairlease"\nnext: did you mean fairlease shadow or thaw\?\n$`},
+		{"misspelt command with its flags", nil, []string{"budget", "--json"}, failure.Misuse, `^fairlease: unknown command "budget" for "fairlease"\nnext: did you mean fairlease budgets\?\n$`},
+		{"misspelt subcommand with its flags", nil, []string{"config", "chek", "--offline"}, failure.Misuse, `^fairlease: unknown command "chek" for "fairlease config"\nnext: did you mean fairlease config check\?\n$`},
 		{"unknown flag", nil, []string{"leases", "--foo"}, failure.Misuse, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
 		{"argument too few", nil, []string{"explain"}, failure.Misuse, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
 		{"argument too many", nil, []string{"status", "x"}, failure.Misuse, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},

@@ -104,7 +104,7 @@ func target(ctx context.Context, p *program, s *store.Store, o *cluster.Override
 
 func overrideCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "override", Short: "list and end overrides: exempt, boost, freeze",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(overrideListCommand(p), overrideEndCommand(p))
 	return c
 }

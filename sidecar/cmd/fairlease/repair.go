@@ -21,7 +21,7 @@ func repairCommand(p *program) *cobra.Command {
 	c := &cobra.Command{Use: "repair", Short: "repair the journal after a wrong clock, or after the cluster was renamed",
 		Long: `Repair the journal where rounds cannot. Stop the daemon first: a repair leads while it works.
 Every repair needs a reason. The journal's table repairs records it, with its author.`,
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(repairClockCommand(p), repairClusterCommand(p))
 	return c
 }

@@ -38,11 +38,16 @@ func rootCommand(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use: "fairlease", Short: "fair GPU time on Slurm, by leases", Long: about,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
+		Args: subcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVarP(&p.file, "config", "c", "", "configuration `FILE` (default: $FAIRLEASE_CONFIG, else "+config.DefaultPath+")")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if given := c.Flags().Args(); c.HasSubCommands() && len(given) > 0 { // a misspelt command has none of its flags
+			if unknown := c.ValidateArgs(given); unknown != nil {
+				return unknown
+			}
+		}
 		return &failure.Error{Code: failure.Misuse, What: err.Error(), Next: "see " + c.CommandPath() + " --help"}
 	})
 	root.AddGroup(&cobra.Group{ID: "inspect", Title: "Inspect:"}, &cobra.Group{ID: "override", Title: "Override:"},
@@ -65,6 +70,19 @@ func rootCommand(p *program) *cobra.Command {
 	root.SetHelpCommandGroupID("configure")
 	root.SetCompletionCommandGroupID("configure")
 	return root
+}
+
+// subcommand refuses a name that is none of a command's commands, and says which ones it resembles.
+func subcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	next := "see " + c.CommandPath() + " --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		next = fmt.Sprintf("did you mean %s %s?", c.CommandPath(), strings.Join(near, " or "))
+	}
+	return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath()), Next: next}
 }
 
 // exactly refuses any other number of arguments, in words.

@@ -77,6 +77,9 @@ func window(p *program, since, until string) (from, to time.Time, err error) {
 	if to, err = operate.ParsePast(until, now); err != nil {
 		return from, to, failure.Usage("--until: %v", err)
 	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, failure.Usage("--since %s is not before --until %s", since, until)
+	}
 	return from, to, nil
 }
 
