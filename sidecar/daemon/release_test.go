@@ -144,7 +144,7 @@ func TestReleaseForOneOwner(t *testing.T) {
 		{Whose{Tenant: "nlp", User: "ann"}, []int64{1}, 0, 1, "user ann of tenant nlp"},
 		{Whose{Tenant: "nlp-a"}, nil, 0, 0, "tenant nlp-a"}, // an account of a tenant is none
 		{Whose{User: "eve"}, nil, 0, 0, "user eve"},         // her job is over
-		{Whose{User: "dan"}, nil, 0, 1, "user dan"},         // nothing of fairlease is on his
+		{Whose{User: "dan"}, nil, 0, 1, "user dan"},         // fairlease has set nothing for it
 	} {
 		var jobs []int64
 		reservations := 0

@@ -117,8 +117,12 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 	}
 	var holds []cluster.Holding
 	left, model := r.Size.Devices, r.Model
-	for _, i := range v.candidates(j) {
+	listed := len(j.job.NodeList)
+	for at, i := range v.candidates(j) {
 		n := &v.nodes[i]
+		if at >= listed && listed > len(holds) { // it has all nodes that it lists
+			return nil
+		}
 		if left == 0 {
 			break
 		}
@@ -182,7 +186,7 @@ func fitShards(v *Virtual, j *work) []cluster.Holding {
 	return nil
 }
 
-// candidates gives the nodes that a job may use by its list of nodes, by name.
+// candidates gives the nodes that a job may use by its list of nodes, by name; of one that needs more nodes all others follow.
 func (v *Virtual) candidates(j *work) []int {
 	if len(j.job.NodeList) == 0 {
 		return v.every
@@ -194,7 +198,15 @@ func (v *Virtual) candidates(j *work) []int {
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	out = slices.Compact(out)
+	if len(out) == len(j.job.NodeList) && len(out) < j.job.Request.Nodes {
+		for _, i := range v.every {
+			if !slices.Contains(out, i) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
 }
 
 func (v *Virtual) admits(j *work, n *cluster.Node) bool {

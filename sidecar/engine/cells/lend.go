@@ -30,7 +30,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		}
 	}
 	for i := range asks {
-		if q.Soft && s.lendSpread(l, &asks[i], q.Nodes*q.GPUs) {
+		if q.Soft && len(q.Must) == 0 && s.lendSpread(l, &asks[i], q.Nodes*q.GPUs) {
 			return Grant{Parts: s.Leases.parts(&s.Leases.leases[l]), Relaxed: true}, nil
 		}
 		s.Leases.depart(l)
@@ -48,7 +48,18 @@ func (s *State) lendGang(l int32, a *ask, n int) int {
 	var passed []int
 	placed := 0
 	for placed < n {
-		at, gpus := a.c.lendable(a, &passed)
+		one := a
+		if placed < len(a.must) {
+			on := a.on(a.must[placed])
+			one = &on
+		}
+		at, gpus := a.c.lendable(one, &passed)
+		if one != a { // others of them may do for other parts
+			for _, at := range passed {
+				a.c.touch(at)
+			}
+			passed = passed[:0]
+		}
 		if gpus == 0 {
 			break
 		}

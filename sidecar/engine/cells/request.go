@@ -18,9 +18,10 @@ type Request struct {
 	Nodes    int
 	GPUs     int // at most those of a node
 	Level    string
-	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
-	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
-	Priority int  // within the VC: higher ones preempt lower ones
+	Apart    bool     // each part on a node of its own, as Slurm's --nodes wants it
+	Soft     bool     // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
+	Priority int      // within the VC: higher ones preempt lower ones
+	Must     []string // nodes that have a part of it each, fewer than its parts
 	// Admits tells whether a node takes so many GPUs of the gang, ignoring cells (features, CPUs,
 	// memory); nil = all nodes do. A node that takes some also takes fewer.
 	Admits func(node string, gpus int) bool
@@ -87,6 +88,7 @@ type ask struct {
 	gpus   int
 	apart  bool
 	admits func(node string, gpus int) bool
+	must   []string
 	within int // if it is larger than a node: the level of the cell that all parts must be in
 	inside int // that cell
 	gang   uint32
@@ -116,7 +118,7 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 			refusal.Code = Malformed
 			continue
 		}
-		a := ask{ci: ci, c: c, level: min(k, c.tree.nodeAt), gpus: q.GPUs, apart: q.Apart, admits: q.Admits, within: -1}
+		a := ask{ci: ci, c: c, level: min(k, c.tree.nodeAt), gpus: q.GPUs, apart: q.Apart, admits: q.Admits, must: q.Must, within: -1}
 		if k > c.tree.nodeAt {
 			a.within = k
 		}
@@ -182,7 +184,7 @@ func (t *trial) try() bool {
 			}
 		}
 	}
-	if !q.Soft {
+	if !q.Soft || len(q.Must) > 0 {
 		return false
 	}
 	for i := range t.asks {
@@ -208,17 +210,7 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 	if most < n {
 		return most
 	}
-	for _, at := range cells {
-		t.state.allot.bind(a.v, a.ci, at.level, at.index)
-	}
-	a.chosen = true
-	placed = place(a, n)
-	a.chosen = false
-	for _, at := range cells {
-		if a.c.tree.levels[at.level].used[at.index] == 0 {
-			t.state.allot.unbind(a.v, a.ci, at.level, at.index)
-		}
-	}
+	t.inCells(a, cells, func() bool { placed = place(a, n); return placed == n })
 	return placed
 }
 
@@ -251,11 +243,49 @@ func (t *trial) gangOf(a *ask, n int) int {
 		return 0
 	}
 	for placed := range n {
-		if !t.place(a) {
+		if placed < len(a.must) && !t.placeOn(a, a.must[placed]) || placed >= len(a.must) && !t.place(a) {
 			return placed
 		}
 	}
 	return n
+}
+
+// on gives an ask for a part on one node.
+func (a *ask) on(name string) ask {
+	one := *a
+	one.admits = func(node string, gpus int) bool { return node == name && (a.admits == nil || a.admits(node, gpus)) }
+	return one
+}
+
+// placeOn places one part on a node: in bound cells, or in one that it binds there.
+func (t *trial) placeOn(a *ask, name string) bool {
+	one := a.on(name)
+	defer func() { a.unsafe, a.passed, a.cut = a.unsafe || one.unsafe, a.passed || one.passed, a.cut || one.cut }()
+	if t.place(&one) {
+		return true
+	}
+	cells, most := t.state.cells(&one, 1)
+	if most < 1 {
+		return false
+	}
+	return t.inCells(&one, cells, func() bool { return t.place(&one) })
+}
+
+// inCells places something in cells that it binds, and leaves those bound that are in use then.
+func (t *trial) inCells(a *ask, cells []cell, place func() bool) bool {
+	for _, at := range cells {
+		t.state.allot.bind(a.v, a.ci, at.level, at.index)
+	}
+	chosen := a.chosen
+	a.chosen = true
+	ok := place()
+	a.chosen = chosen
+	for _, at := range cells {
+		if a.c.tree.levels[at.level].used[at.index] == 0 {
+			t.state.allot.unbind(a.v, a.ci, at.level, at.index)
+		}
+	}
+	return ok
 }
 
 // undone reverts the parts placed in vain and their recalls, and gives the rest of the grant.

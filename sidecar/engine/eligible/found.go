@@ -117,7 +117,7 @@ func spec(facts *round.Facts, i int, gate *round.Gate, avoid []string) place.Spe
 	if j.MinLimit > 0 && (limit == 0 || limit > j.MinLimit) {
 		limit = j.MinLimit // Slurm's backfill shortens it to end before a reservation
 	}
-	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Exclude: exclude,
+	return place.Spec{Request: request, Partitions: partitions, Require: r.UserNodes, Others: true, Exclude: exclude,
 		Account: j.Account, User: j.User, Limit: limit}
 }
 

@@ -40,7 +40,7 @@ func revokeOvertaken(f *Found) {
 	for _, i := range waiting {
 		l := leases[i]
 		spec := f.Spec(i)
-		spec.Require = nil
+		spec.Require, spec.Others = nil, false
 		for _, h := range l.Nodes {
 			spec.Require = append(spec.Require, h.Node)
 		}

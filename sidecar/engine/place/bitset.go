@@ -60,6 +60,14 @@ func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
 
 func (s bitset) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
+// count gives the number of members.
+func (s bitset) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 // next gives the first member ≥ i that is in only, too, or -1. An empty only has all.
 func (s bitset) next(i int, only bitset) int { return s.nextOf(i, only, s, true) }
 

@@ -449,8 +449,8 @@ func (b *Board) Close(node string) {
 }
 
 // Admits tells whether a node takes GPUs of a shape, ignoring the GPUs themselves but those that reservations keep. Unless the ask
-// displaces nobody, all soft leases there count as displaced.
-func (b *Board) Admits(a Ask, node string, gpus int) bool {
+// displaces nobody, all soft leases there count as displaced. nodes is the number of the gang's nodes.
+func (b *Board) Admits(a Ask, nodes int, node string, gpus int) bool {
 	n := b.site.nodeAt(node)
 	if n < 0 {
 		return false
@@ -476,7 +476,9 @@ func (b *Board) Admits(a Ask, node string, gpus int) bool {
 	if a.Displace != Nobodys {
 		idle += b.slots[own].soft
 	}
-	return b.search(a).admits(own, gpus, idle, freed)
+	x := b.search(a)
+	x.must, x.rest = x.sp.lists(a.Pool, nodes)
+	return x.admits(own, gpus, idle, freed)
 }
 
 // Displace frees the GPUs of a soft lease, if it is still there.

@@ -176,8 +176,13 @@ func (d *dumb) spreads(s *Spec, pool string, end cluster.Instant) [][]int {
 
 // complete tells whether a spread is what the job asked for.
 func (d *dumb) complete(s *Spec, got []int, left int) bool {
-	r, nodes := &s.Request, 0
+	r, nodes, listed, beside := &s.Request, 0, 0, 0
 	for i, g := range got {
+		if in := slices.Contains(s.Require, d.nodes[i].Name); g > 0 && in {
+			listed++
+		} else if g > 0 {
+			beside++
+		}
 		if g > 0 {
 			nodes++
 		}
@@ -186,6 +191,8 @@ func (d *dumb) complete(s *Spec, got []int, left int) bool {
 		}
 	}
 	switch {
+	case s.Others && beside > 0 && listed < len(s.Require):
+		return false
 	case r.Exclusive:
 		return nodes == max(r.Nodes, 1) && left <= 0
 	case r.PerNode > 0:
@@ -207,7 +214,7 @@ func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool 
 	in := func(list []string, x string) bool { return slices.Contains(list, x) }
 	if n.Bad != "" || n.Busy != "" || n.rest(r, gpus, d.as) < 0 || n.cpus < cpus || n.memory < memory ||
 		!slices.ContainsFunc(s.Partitions, func(p string) bool { return in(n.Partitions, p) }) ||
-		len(s.Require) > 0 && !in(s.Require, n.Name) || in(s.Exclude, n.Name) {
+		len(s.Require) > 0 && !s.Others && !in(s.Require, n.Name) || in(s.Exclude, n.Name) {
 		return false
 	}
 	switch r.Features {
@@ -421,7 +428,8 @@ func (s *small) spec() Spec {
 		sp.Request.Features, sp.Request.CPUs, sp.Request.MemoryMB = "", sp.Request.CPUs/3, sp.Request.MemoryMB/3
 	}
 	sp.Exclude = pick(s.T, "exclude", nil, []string{"n1"})
-	sp.Require = pick(s.T, "require", nil, []string{"n1", "n2"})
+	sp.Require = pick(s.T, "require", nil, []string{"n1", "n2"}, []string{"n2"})
+	sp.Others = rapid.Bool().Draw(s.T, "others")
 	return sp
 }
 

@@ -48,9 +48,15 @@ type search struct {
 	board *Board
 	sp    *spec
 	ask   Ask
+	// must are the slots that the gang must all have, and rest those from which it has the others; empty = none, and all.
+	must, rest bitset
 }
 
-func (b *Board) search(a Ask) *search { return &search{b, &b.site.specs[a.Shape], a} }
+func (b *Board) search(a Ask) *search {
+	x := &search{board: b, sp: &b.site.specs[a.Shape], ask: a}
+	x.rest = x.sp.onlyIn(a.Pool)
+	return x
+}
 
 // Fit finds GPUs for a gang, all or nothing, without taking them: idle GPUs if it fits there,
 // else by displacing soft leases.
@@ -67,6 +73,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	splits := x.splits(memory[:0])
 	for _, now := range []bool{true, false} {
 		for _, sl := range splits {
+			x.must, x.rest = x.sp.lists(a.Pool, sl.nodes)
 			if found := x.onIdle(sl, now); found != nil {
 				return x.placement(found), true
 			}
@@ -74,6 +81,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	}
 	if key.displace != Nobodys {
 		for _, sl := range splits {
+			x.must, x.rest = x.sp.lists(a.Pool, sl.nodes)
 			found := x.onSoft(sl)
 			if found == nil {
 				continue
@@ -154,10 +162,18 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	}
 	found := x.board.tried.idle[:0]
 	defer func() { x.board.tried.idle = found }()
-	sets, only, bound := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool), x.board.bound[x.ask.Pool]
+	for at := x.must.next(0, nil); at >= 0; at = x.must.next(at+1, nil) {
+		s := x.board.site.byPool[x.ask.Pool].slots[at]
+		want := x.want(s, sl)
+		if want == 0 || !x.takes(s, want, now) {
+			return nil
+		}
+		found = append(found, choice{slot: s, gpus: want})
+	}
+	sets, bound := x.board.idle[x.ask.Pool], x.board.bound[x.ask.Pool]
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
-		for at := set.nextOf(0, only, bound, in); at >= 0; at = set.nextOf(at+1, only, bound, in) {
+		for at := set.nextOf(0, x.rest, bound, in); at >= 0; at = set.nextOf(at+1, x.rest, bound, in) {
 			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			want := x.want(s, sl)
 			if want == 0 || !x.takes(s, want, now) {
@@ -173,17 +189,25 @@ func (x *search) onIdle(sl split, now bool) []choice {
 
 // onEmptiest spreads a gang unevenly over the idle GPUs of the emptiest nodes.
 func (x *search) onEmptiest(sl split, now bool) []choice {
-	var seen []choice
-	sets, only := x.board.idle[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
-	for k := len(sets) - 1; k > 0; k-- {
-		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.board.site.byPool[x.ask.Pool].slots[at]
-			for want := min(k, x.sp.Request.Size.Devices); want > 0; want-- {
-				if x.admits(s, want, x.board.slots[s].idle, none) && (!now || !x.late(s, want)) {
-					seen = append(seen, choice{slot: s, gpus: want})
-					break
-				}
+	var must, seen []choice
+	most := func(list []choice, s int) []choice {
+		for want := min(x.board.slots[s].idle, x.sp.Request.Size.Devices); want > 0; want-- {
+			if x.admits(s, want, x.board.slots[s].idle, none) && (!now || !x.late(s, want)) {
+				return append(list, choice{slot: s, gpus: want})
 			}
+		}
+		return list
+	}
+	slots := x.board.site.byPool[x.ask.Pool].slots
+	for at := x.must.next(0, nil); at >= 0; at = x.must.next(at+1, nil) {
+		if must = most(must, slots[at]); must == nil || must[len(must)-1].slot != slots[at] {
+			return nil
+		}
+	}
+	sets := x.board.idle[x.ask.Pool]
+	for k := len(sets) - 1; k > 0; k-- {
+		for at := sets[k].next(0, x.rest); at >= 0; at = sets[k].next(at+1, x.rest) {
+			seen = most(seen, slots[at])
 		}
 		full := 0 // nodes that take as many GPUs as any further one could
 		for i := range seen {
@@ -196,7 +220,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 		}
 	}
 	slices.SortStableFunc(seen, func(a, b choice) int { return cmp.Compare(b.gpus, a.gpus) })
-	return deal(seen, sl.nodes, x.sp.Request.Size.Devices)
+	return deal(append(must, seen...), sl.nodes, x.sp.Request.Size.Devices)
 }
 
 // deal spreads a gang over the first n nodes: at least one GPU on each, as many as possible on
@@ -237,7 +261,7 @@ func (x *search) want(s int, sl split) int {
 // ones: no lease first, then leases at the end of the queue, few freed GPUs, few left over, by
 // node.
 func (x *search) onSoft(sl split) []choice {
-	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
+	sets := x.board.avail[x.ask.Pool]
 	least := max(sl.per, 1)
 	if x.isPart() {
 		sets, least = x.board.parts.loose[x.ask.Pool], x.board.site.byPool[x.ask.Pool].scaled(x.sp.Request.Shards)
@@ -248,17 +272,29 @@ func (x *search) onSoft(sl split) []choice {
 	x.board.tried.taken = x.board.tried.taken[:0]
 	seen := x.board.tried.soft[:0]
 	defer func() { x.board.tried.soft = seen }()
+	room := func(s int) (choice, bool) {
+		if sl.per == 0 {
+			return x.makeMostRoom(s)
+		}
+		return x.makeRoom(s, x.want(s, sl))
+	}
+	slots := x.board.site.byPool[x.ask.Pool].slots
+	for at := x.must.next(0, nil); at >= 0; at = x.must.next(at+1, nil) {
+		c, ok := room(slots[at])
+		if !ok {
+			return nil
+		}
+		seen = append(seen, c)
+	}
+	must := len(seen)
 	for k := least; k < len(sets); k++ {
-		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
-			s := x.board.site.byPool[x.ask.Pool].slots[at]
-			if sl.per == 0 {
-				if c, ok := x.makeMostRoom(s); ok {
-					seen = append(seen, c)
-				}
-				continue
-			}
-			if c, ok := x.makeRoom(s, x.want(s, sl)); ok {
+		for at := sets[k].next(0, x.rest); at >= 0; at = sets[k].next(at+1, x.rest) {
+			c, ok := room(slots[at])
+			if ok {
 				seen = append(seen, c)
+			}
+			if sl.per == 0 {
+				continue
 			}
 			if len(seen) >= max(scan, 4*sl.nodes) {
 				k = len(sets)
@@ -266,7 +302,7 @@ func (x *search) onSoft(sl split) []choice {
 			}
 		}
 	}
-	slices.SortStableFunc(seen, func(a, b choice) int {
+	slices.SortStableFunc(seen[must:], func(a, b choice) int {
 		size := 0
 		if sl.per == 0 {
 			size = cmp.Compare(b.gpus, a.gpus)
@@ -467,7 +503,7 @@ func (x *search) admits(s, want, idle int, freed part) bool {
 	if cpus, memory := share(r, want); free.cpus < cpus || free.memory < memory {
 		return false
 	}
-	if x.sp.only != nil && !x.sp.only[l.pool].has(l.at) {
+	if x.rest != nil && !x.rest.has(l.at) && (x.must == nil || !x.must.has(l.at)) {
 		return false
 	}
 	if !hasFeatures(m.features, r.Features) {

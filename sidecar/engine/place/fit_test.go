@@ -151,6 +151,31 @@ func TestNodesThatAreNotToBeUsed(t *testing.T) {
 	wants(t, "-w is a list of candidates", b.find(s, v100), "n4:4")
 }
 
+// A list that names fewer nodes than a gang needs names some of its nodes; one that suffices names all.
+func TestAListOfSomeNodes(t *testing.T) {
+	nodes := []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4), room("n4", "k80", 4)}
+	b := New(models, nodes, nil, noon)
+	for _, c := range []struct {
+		name    string
+		spec    Spec
+		require []string
+		want    string
+	}{
+		{"-N2 -w n3", onNodes(2, 4), []string{"n3"}, "n1:4 n3:4"},
+		{"-N3 -w n[2-3]", onNodes(3, 4), []string{"n[2-3]"}, "n1:4 n2:4 n3:4"},
+		{"-N2 -w n[2-3]", onNodes(2, 4), []string{"n[2-3]"}, "n2:4 n3:4"},
+		{"--gpus=4 -w n3", gang(4), []string{"n3"}, "n3:4"},
+		{"--gpus=7 -w n3", gang(7), []string{"n3"}, "n1:3 n3:4"},
+		{"-N2 -w n4, of another model", onNodes(2, 4), []string{"n4"}, "none"},
+		{"-N2 -w n9, which is no node", onNodes(2, 4), []string{"n9"}, "none"},
+		{"-N4 -w n3", onNodes(4, 4), []string{"n3"}, "none"},
+		{"-N2 -w n[3-100000000]", onNodes(2, 4), []string{"n[3-100000000]"}, "none"},
+	} {
+		c.spec.Require, c.spec.Others = c.require, true
+		wants(t, c.name, b.find(c.spec, v100), c.want)
+	}
+}
+
 // Partitions beyond the 63rd share a bit, which must not let a job into one that
 // is not its own.
 func TestManyPartitions(t *testing.T) {
@@ -317,7 +342,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 			s.Account, s.Request.CPUs = "nlp", 1
 			wants(t, c.name, b.find(s, v100), c.want)
 			ask := Ask{Shape: b.site.Shape(s), Pool: v100, Now: noon, Max: -1}
-			if got := b.Admits(ask, "n1", c.asks); got != (c.want != "none") {
+			if got := b.Admits(ask, 1, "n1", c.asks); got != (c.want != "none") {
 				t.Errorf("%s: the node admits it: %v", c.name, got)
 			}
 		}
@@ -325,7 +350,7 @@ func TestAReservationOfGPUs(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, []cluster.Reservation{two}, noon)
 	b.Soften(1, 0, 1, noon, []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(2), CPUs: 1}}, 0)
 	ask := Ask{Shape: b.site.Shape(gang(2)), Pool: v100, Now: noon, Displace: Anybodys, Max: -1}
-	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, "n1", 2) || b.Admits(ask, "n1", 3) {
+	if p, ok := b.Fit(ask); !ok || len(p.Displaced) != 1 || !b.Admits(ask, 1, "n1", 2) || b.Admits(ask, 1, "n1", 3) {
 		t.Errorf("a lease beside the reservation is displaced: %+v, %v", p, ok)
 	}
 }

@@ -279,7 +279,8 @@ func (t *Site) slotOf(n int, model string) int {
 type Spec struct {
 	Request    cluster.Request
 	Partitions []string
-	Require    []string // the user's own node list; all candidates. Parts may use Slurm's brackets
+	Require    []string // candidates; empty = all nodes. Parts may use Slurm's brackets
+	Others     bool     // the job has all of Require and, if it needs more nodes than these, others too, as with Slurm's -w
 	Exclude    []string
 	Account    string
 	User       string
@@ -289,14 +290,17 @@ type Spec struct {
 // spec is a Spec prepared for matching.
 type spec struct {
 	Spec
-	parts uint64
-	only  []bitset // by pool: the slots that its lists of nodes leave it; nil = all
+	parts  uint64
+	only   []bitset // by pool: the slots that its lists of nodes leave it; nil = all
+	beside []bitset // by pool: the slots that a gang on more nodes than it lists may have beside all of these; nil = none
+	listed int      // nodes
 }
 
 // shapeKey is the part of a request that matters for placement.
 type shapeKey struct {
 	request                                   cluster.Request
 	partitions, require, exclude, account, by string
+	others                                    bool
 	limit                                     cluster.Span
 }
 
@@ -323,7 +327,7 @@ func (t *Site) Shape(s Spec) int {
 		return *recent - 1 // much faster than a lookup, and most jobs have many equal ones
 	}
 	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
-		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
+		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ","), others: s.Others}
 	if t.limits {
 		k.limit = s.Limit
 	}
@@ -342,7 +346,7 @@ func (t *Site) Shape(s Spec) int {
 
 // equal tells whether two requests have the same shape.
 func (t *Site) equal(a, b *Spec) bool {
-	return a.Request == b.Request && (!t.limits || a.Limit == b.Limit) &&
+	return a.Request == b.Request && a.Others == b.Others && (!t.limits || a.Limit == b.Limit) &&
 		(!t.reserved || a.Account == b.Account && a.User == b.User) &&
 		slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Require, b.Require) && slices.Equal(a.Exclude, b.Exclude)
 }
@@ -353,7 +357,32 @@ func (t *Site) prepare(s Spec) spec {
 		sp.parts |= t.partition(p)
 	}
 	sp.only = t.only(&s)
+	if s.Others && len(s.Require) > 0 {
+		t.extend(&sp)
+	}
 	return sp
+}
+
+// extend lets a request have other nodes beside those that it lists, in a pool that has all of these.
+func (t *Site) extend(sp *spec) {
+	names := map[string]bool{}
+	for _, part := range sp.Require {
+		of := hostlist.Few(part, len(t.machines))
+		if of == nil { // more names than nodes, or none
+			return
+		}
+		for _, name := range of {
+			names[name] = true
+		}
+	}
+	beside := t.only(&Spec{Request: sp.Request, Exclude: append(slices.Clone(sp.Exclude), sp.Require...)})
+	sp.listed = len(names)
+	sp.beside = make([]bitset, len(t.pools))
+	for p := range beside {
+		if sp.only[p].count() == sp.listed {
+			sp.beside[p] = beside[p]
+		}
+	}
 }
 
 // only gives the slots that a request's lists of nodes leave it, and with shards enough for it on a GPU; nil = it has no lists, and asks for
@@ -401,6 +430,24 @@ func (t *Site) only(s *Spec) []bitset {
 		}
 	}
 	return out
+}
+
+// lists gives the slots of a pool that a gang on so many nodes must all have, and those from which it has the rest; empty = all.
+func (sp *spec) lists(pool, nodes int) (must, rest bitset) {
+	if sp.beside == nil || nodes <= sp.listed || sp.beside[pool] == nil {
+		return nil, sp.onlyIn(pool)
+	}
+	return sp.only[pool], sp.beside[pool]
+}
+
+// Must gives the nodes that a gang of a shape must all have if it is on so many nodes of a pool; nil = it is only on nodes that it lists, or
+// lists none.
+func Must(t *Site, shape, pool, nodes int) (names []string) {
+	must, _ := t.specs[shape].lists(pool, nodes)
+	for at := must.next(0, nil); at >= 0; at = must.next(at+1, nil) {
+		names = append(names, t.machines[t.slots[t.byPool[pool].slots[at]].node].name)
+	}
+	return names
 }
 
 // onlyIn gives the slots of a pool that a request's lists of nodes leave it; empty = all.

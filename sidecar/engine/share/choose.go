@@ -229,7 +229,7 @@ func exactly(x *contest, k *lease.Candidate, cl *cluster.Claim) int {
 		return x.c.exact[1][at].shape
 	}
 	spec := x.f.Spec(k.Case)
-	spec.Require = make([]string, len(cl.Nodes))
+	spec.Require, spec.Others = make([]string, len(cl.Nodes)), false
 	for n := range cl.Nodes {
 		spec.Require[n] = cl.Nodes[n].Node
 	}

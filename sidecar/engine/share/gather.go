@@ -177,7 +177,7 @@ func (x *contest) lasts(i int) cluster.Span {
 func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
 	spec := x.f.Spec(k.Case)
-	spec.Require = nil
+	spec.Require, spec.Others = nil, false
 	for _, n := range cl.Nodes {
 		spec.Require = append(spec.Require, n.Node)
 	}

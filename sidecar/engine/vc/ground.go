@@ -186,7 +186,8 @@ func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority
 		q.GPUs = r.Size.Devices / q.Nodes
 	}
 	ask := place.Ask{Shape: k.Shape, Pool: v.turn.f.In.Pool(c.Model), Now: v.turn.f.In.Now, End: lease.Next(v.turn.f.In.Now, v.turn.f.In.Settings), Displace: displace}
-	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
+	q.Must = place.Must(v.turn.f.Site, ask.Shape, ask.Pool, q.Nodes)
+	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, q.Nodes, node, gpus) }
 	return q
 }
 

@@ -30,7 +30,7 @@ var onePool = []int{0}
 func (r *Round) merge(j *Job) {
 	spec := r.Field.Spec(j.Case)
 	if model := spec.Request.Model; model != "" {
-		spec.Require = r.Having(model, spec.Require)
+		spec.Require, spec.Others = r.Having(model, spec.Require), false
 	}
 	j.Shape, j.Pools = r.Site.Shape(spec), onePool
 }
