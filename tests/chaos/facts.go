@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -126,6 +127,7 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 	for line := range strings.Lines(waits) {
 		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
 		still[id] = why
+		c.tellOf(ctx, id)
 	}
 	for _, j := range jobs {
 		for task := range max(j.array, 1) {
@@ -148,6 +150,13 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 		f.Logged = append(f.Logged, forbidden(x.name, x.Log)...)
 	}
 	return nil
+}
+
+// tellOf says all that Slurm and fairlease know of a job that still waits: Slurm's reason alone may be older than the last change.
+func (c *campaign) tellOf(ctx context.Context, id string) {
+	record, err := c.Exec(ctx, "root", "scontrol", "show", "job", "-o", id)
+	words, err2 := c.sidecars[0].Fairlease(ctx, nil, "explain", id)
+	c.say("job %s still waits: %s%s%v", id, record, words, errors.Join(err, err2))
 }
 
 // attempts reads slurmdbd's own record, job by job: what sacct lists by time lacks jobs that were held while they ran.
