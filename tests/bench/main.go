@@ -164,6 +164,9 @@ func offline() error {
 	if err := onPairs(); err != nil {
 		return err
 	}
+	if err := onPairGain(); err != nil {
+		return err
+	}
 	if err := simulations(); err != nil {
 		return err
 	}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/fairlease/fairlease/research/gavel"
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// onPairGain measures pairs of jobs on GPUs (sharing.pairs) on jobs of Gavel's authors, of one GPU each: 2.5 an hour on 36 V100s, which is a little
+// more than these can do one by one. Beside it is the packing of Gandiva, which tries pairs at random.
+func onPairGain() error {
+	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
+	if err != nil {
+		return err
+	}
+	l := lab{table: table, beside: experiment.BesideOf(table, trace.GavelReference)}
+	if l.fleet, err = experiment.ParseFleet("9x4:v100"); err != nil {
+		return err
+	}
+	hours := func(by string, slices *cluster.Slices) (float64, error) {
+		load, err := l.stream("single", 2.5)
+		if err != nil {
+			return 0, err
+		}
+		s := l.setup(by, load)
+		s.Settings.Interval, s.Settings.Slices = 10*cluster.Second, slices
+		f, err := gavel.Follow(context.Background(), s, 400, 800)
+		return f.Hours(), err
+	}
+	alone, err := hours("astraea", nil)
+	if err != nil {
+		return err
+	}
+	pairs, err := hours("astraea", &cluster.Slices{Quantum: cluster.Minute, Pairs: true})
+	if err != nil {
+		return err
+	}
+	random, err := hours("gandiva:packing", nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("mean completion of 400 jobs on 36 GPUs: %.2f h on whole GPUs, %.2f h in pairs, %.2f h packed at random\n", alone, pairs, random)
+	figure("pair_gain_pct", 100*(alone/pairs-1), "%")
+	figure("pair_over_gandiva_pct", 100*((alone/pairs-1)/(alone/random-1)-1), "%")
+	return nil
+}
