@@ -15,7 +15,8 @@
 //   - Within a tenant, jobs go by jobs.order, and those owed more than jobs.patience before them.
 //   - Leases end on the grid of terms. A job is stopped only within its stop budget and its pool's. First leases
 //     recall others (recall.first_lease). A gang that is due and fits nowhere gets a claim for the next boundary.
-//   - A gang is placed on nodes, at most as many as it asks for.
+//   - A gang is placed on nodes, at most as many as it asks for. A part of a GPU takes that part: all GPUs are counted in units, into which the
+//     nodes' shards divide them. On each node parts are as if put together on as few GPUs as possible.
 //   - A job starts within Slurm's limits on GPUs and jobs in use. Demand beyond these is due to nobody.
 //
 // It leaves out what changes the order of few jobs: cells (their owners are due the same GPUs, on any node), the turns of users,

@@ -98,7 +98,7 @@ func (r *run) rank(l *life) float64 {
 		got += float64(l.gpus) * float64(r.now.Sub(l.start))
 	}
 	if l.order != nil {
-		return float64(l.order[expect.ClassOf(cluster.GPUTime(got))])
+		return float64(l.order[expect.ClassOf(cluster.GPUTime(got/float64(r.unit)))])
 	}
 	due := r.owes(l) + got
 	switch {

@@ -38,7 +38,7 @@ func (x *shape) spread(size int32) (nodes, each int32, ok bool) {
 	if x.most > 0 && nodes > x.most {
 		return 0, 0, false
 	}
-	each = (x.gpus + nodes - 1) / nodes
+	each = (x.gpus + nodes*x.step - 1) / (nodes * x.step) * x.step
 	return nodes, each, each <= size
 }
 

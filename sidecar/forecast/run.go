@@ -31,8 +31,8 @@ type life struct {
 	start     cluster.Instant
 	began     cluster.Span // run time of earlier attempts
 	spent     cluster.Span
-	got       float64 // GPU-ms received before its attempt
-	owed      float64 // GPU-ms: due less received, less the tenant's clock when it was set
+	got       float64 // unit-ms received before its attempt
+	owed      float64 // unit-ms: due less received, less the tenant's clock when it was set
 	served    bool
 	first     bool // its present lease is its first
 	holds     []hold
@@ -100,7 +100,7 @@ type clock struct {
 	fresh   []int32 // waiting jobs that never had a lease
 }
 
-// due is the GPU-ms due to a job of so many GPUs since the beginning.
+// due is the unit-ms due to a job of so many units since the beginning.
 type due struct {
 	gpus int32
 	time float64
@@ -362,7 +362,7 @@ func (c *clock) tick(r *run, t int32) {
 	}
 }
 
-// owes gives what a job is owed now, in GPU-ms; its tenant's clock must be up to date.
+// owes gives what a job is owed now, in unit-ms; its tenant's clock must be up to date.
 func (r *run) owes(l *life) float64 {
 	if l.tenant < 0 {
 		return 0

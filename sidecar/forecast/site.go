@@ -13,8 +13,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// site is what all runs start from. It is not modified by a run.
+// site is what all runs start from. It is not modified by a run. All GPUs in it are in units: equal parts of a GPU.
 type site struct {
+	unit    int32 // units of a GPU; 1 where jobs have and want whole ones only
 	set     *cluster.Settings
 	cells   bool // tenants have virtual clusters, whose GPUs others borrow while they are idle
 	now     cluster.Instant
@@ -31,7 +32,7 @@ type site struct {
 	jobs    []job // of the snapshot that may run, or run
 	reserve []cluster.Reservation
 	orders  cluster.Overrides
-	stops   []float64 // by pool: budget for stops, GPU-ms
+	stops   []float64 // by pool: budget for stops, unit-ms
 	habits  map[cluster.JobType]*cluster.Habit
 	needs   map[[3]cluster.JobType]*ranks
 	// paces is how fast jobs are, by the groups of their run times that are narrower than a tenant.
@@ -67,13 +68,14 @@ type tenant struct {
 
 // share is a tenant's account in a pool.
 type share struct {
-	entitled, own float64 // GPUs
-	deficit       float64 // GPU-ms
+	entitled, own float64 // units
+	deficit       float64 // unit-ms
 }
 
 // shape is what placement knows of a job.
 type shape struct {
 	gpus, nodes, perNode int32 // nodes: at least; perNode 0 = any split
+	step                 int32 // it takes multiples of that on each node: whole GPUs, or its part of one
 	most                 int32 // nodes at most; 0 = any
 	groups               uint64
 }
@@ -106,8 +108,8 @@ type job struct {
 	began    cluster.Span    // run time of earlier attempts
 	spent    cluster.Span
 	known    cluster.Span // its run time; 0 = it is drawn
-	due      float64      // GPU-ms, less what it received
-	received float64      // GPU-ms
+	due      float64      // unit-ms, less what it received
+	received float64      // unit-ms
 	holds    []hold
 	manner   manner
 	order    *ranks
@@ -130,9 +132,36 @@ func survey(snap *cluster.Snapshot, plan *cluster.Plan) *site {
 		s.habits[snap.Habits[i].Type] = &snap.Habits[i]
 	}
 	s.reserve = slices.DeleteFunc(slices.Clone(snap.Reservations), func(r cluster.Reservation) bool { return r.Ours })
+	s.unit = unitOf(snap)
 	s.addNodes(snap.Nodes)
 	s.addTenants(snap, plan)
 	return s
+}
+
+// mostUnits is the largest number of units of a GPU: nodes are found by their free units.
+const mostUnits = 64
+
+// unitOf gives into how many units a GPU is divided, so that each part that nodes have is some of them.
+func unitOf(snap *cluster.Snapshot) int32 {
+	parts := false
+	for i := range snap.Cases {
+		j := &snap.Cases[i].Job
+		parts = parts || !j.Request.Size.IsWhole() || !cluster.SizeHeld(j.Holds).IsWhole()
+	}
+	out := 1
+	for i := range snap.Nodes {
+		if n := snap.Nodes[i].Shards; parts && n > 0 {
+			for step := out; out%n != 0; { // the least common multiple
+				out += step
+			}
+		}
+	}
+	return int32(min(out, mostUnits))
+}
+
+// units gives a size in units, rounded up.
+func (s *site) units(x cluster.Size) int32 {
+	return int32((x.Amount()*cluster.MicroGPU(s.unit) + cluster.WholeGPU - 1) / cluster.WholeGPU)
 }
 
 func (s *site) addNodes(nodes []cluster.Node) {
@@ -160,9 +189,9 @@ func (s *site) addNodes(nodes []cluster.Node) {
 				s.largest = append(s.largest, 0)
 			}
 			s.inPool[pool] |= 1 << at
-			s.largest[pool] = max(s.largest[pool], int32(g.Count))
+			s.largest[pool] = max(s.largest[pool], int32(g.Count)*s.unit)
 			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
-			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count)})
+			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.unit})
 		}
 	}
 }
@@ -180,12 +209,12 @@ func (s *site) addTenants(snap *cluster.Snapshot, plan *cluster.Plan) {
 		if !ok || p < 0 {
 			continue
 		}
-		s.tenants[t].shares[p] = share{gpusOf(r.Entitlement), gpusOf(r.Own()), float64(r.Deficit)}
+		s.tenants[t].shares[p] = share{s.of(r.Entitlement), s.of(r.Own()), float64(r.Deficit) * float64(s.unit)}
 	}
 	s.stops = make([]float64, len(s.pools))
 	for i := range ledger.Pools {
 		if p := slices.Index(s.pools, ledger.Pools[i].Pool); p >= 0 {
-			s.stops[p] = float64(ledger.Pools[i].Stops)
+			s.stops[p] = float64(ledger.Pools[i].Stops) * float64(s.unit)
 		}
 	}
 	s.orders = cluster.OverridesOf(snap.Overrides, snap.Now)
@@ -205,12 +234,18 @@ func (s *site) ordered(r *cluster.Record, kind cluster.OverrideKind) bool {
 	return o != nil && o.Kind == kind
 }
 
-func gpusOf(m cluster.MicroGPU) float64 { return float64(m) / float64(cluster.WholeGPU) }
+// of gives GPUs in units.
+func (s *site) of(m cluster.MicroGPU) float64 {
+	return float64(m) / float64(cluster.WholeGPU) * float64(s.unit)
+}
 
 // shapeOf interns the shape of a request in partitions; false = no node could ever serve it. A job of a pace runs only on models where
 // that is above 0.
 func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int32, bool) {
-	x := shape{gpus: int32(r.Size.Devices), nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode), most: int32(r.MaxNodes)}
+	x := shape{gpus: s.units(r.Size), step: s.unit, nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode) * s.unit, most: int32(r.MaxNodes)}
+	if !r.Size.IsWhole() {
+		x.step = x.gpus
+	}
 	for g := range s.groups {
 		of := &s.groups[g]
 		in := slices.ContainsFunc(partitions, func(p string) bool { return slices.Contains(of.partitions, p) })
@@ -365,8 +400,8 @@ func (s *site) limited(j *job, limit cluster.Span) {
 // addJob adds a job, or says why it has no forecast.
 func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace, quota int32) string {
 	x := &c.Job
-	j := job{key: r.Key, quota: quota, gpus: int32(x.Request.Size.Devices), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
-		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due - r.Alloc), received: float64(r.Alloc),
+	j := job{key: r.Key, quota: quota, gpus: s.units(x.Request.Size), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due-r.Alloc) * float64(s.unit), received: float64(r.Alloc) * float64(s.unit),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1
 	if t, ok := s.named[r.Tenant]; ok {
@@ -375,7 +410,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 	for _, o := range x.Holds {
 		for _, n := range s.at[o.Node] {
 			if s.pools[s.nodes[n].pool] == o.Model {
-				j.holds = append(j.holds, hold{n, int32(o.Size.Devices)})
+				j.holds = append(j.holds, hold{n, s.units(o.Size)})
 			}
 		}
 	}
@@ -400,7 +435,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 		s.limited(&j, cmp.Or(r.UserLimit, x.Limit))
 	}
 	work, _ := r.Work()
-	j.ran = cluster.Span(float64(work) / float64(j.gpus))
+	j.ran = cluster.Span(float64(work) * float64(s.unit) / float64(j.gpus))
 	j.began = r.Ran
 	if !j.running {
 		switch {

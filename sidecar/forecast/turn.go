@@ -119,7 +119,7 @@ func (r *run) open(boundary bool) {
 			q := &x.queues[t*len(r.pools)+p]
 			a, s := r.account(int32(t), int32(p)), &r.tenants[t].shares[p]
 			*q = queue{tenant: int32(t), pool: int32(p), entitled: s.entitled, holds: a.holds, running: q.running[:0], dead: q.dead[:0], blocked: q.blocked[:0]}
-			q.behind = a.deficit - a.holds*float64(r.bound.Sub(r.now)) // GPU-ms for now
+			q.behind = a.deficit - a.holds*float64(r.bound.Sub(r.now)) // unit-ms for now
 			if r.cells {
 				q.behind -= a.deficit // a tenant has its cells, whatever it had before
 			}
@@ -514,7 +514,7 @@ func (r *run) beyond(q *queue, gpus int32) bool {
 
 // isDue tells whether a gang that fits nowhere gets a claim.
 func (r *run) isDue(q *queue, l *life) bool {
-	if l.gpus < 2 || q.entitled == 0 {
+	if l.gpus < 2*r.unit || q.entitled == 0 {
 		return false
 	}
 	cost := float64(l.gpus) * float64(r.set.Term) / q.entitled
