@@ -51,6 +51,35 @@ const mostTaken = 3
 // ResumedByOwner reports whether its owner resumes it in the turns of its partner.
 func (s *Slice) ResumedByOwner() bool { return s != nil && s.Taken >= mostTaken }
 
+// sliceMemory is the most of a GPU's memory, in percent, that a job that takes turns may need: two of them leave a tenth.
+const sliceMemory = 45
+
+// Fits reports whether a job is known to need so little memory of a GPU of a model that it may take turns there: by its user's word, or by what jobs of
+// its type used, if that is more. The sizes of GPUs are known from counters, or from the settings.
+func (s *Slices) Fits(j *Job, model string, sizes []GPUMemory, used []MemoryUse) bool {
+	size, need := int64(0), int64(0)
+	for _, list := range [][]GPUMemory{sizes, s.Memory} {
+		for _, m := range list {
+			if m.Model == model {
+				size = m.Bytes
+			}
+		}
+	}
+	if kind, ok := TypeOf(j); ok {
+		for _, u := range MemoryOf(used, kind) {
+			if u.Model == model {
+				need = u.Bytes
+			}
+		}
+	}
+	for _, m := range j.Hints.Memory {
+		if m.Model == model {
+			need = max(need, m.Bytes)
+		}
+	}
+	return need > 0 && need <= size/100*sliceMemory
+}
+
 // Words gives the request for its part, in Slurm's words.
 func (s *Slice) Words() string { return ShardWords + strconv.Itoa(s.Shards) }
 

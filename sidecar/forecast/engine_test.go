@@ -16,8 +16,15 @@ import (
 // starts is when a waiting job starts: by the engine, and in a run of the forecast.
 type starts struct{ engine, forecast cluster.Instant }
 
-// drawn gives the starts of the jobs that wait at a drawn site. All run times are known, and no job arrives. With parts, most jobs want parts of GPUs.
-func drawn(t *testing.T, seed uint64, parts bool) (out []starts) {
+// kinds of drawn sites.
+const (
+	whole = iota // jobs have whole GPUs
+	parts        // most want parts of GPUs
+	turns        // most may take turns on a GPU
+)
+
+// drawn gives the starts of the jobs that wait at a drawn site. All run times are known, and no job arrives.
+func drawn(t *testing.T, seed uint64, kind int) (out []starts) {
 	const ahead = 2 * cluster.Day
 	rng := rand.New(rand.NewPCG(seed, 1))
 	names := []string{"a", "b", "c", "d", "e"}[:2+rng.IntN(4)]
@@ -26,11 +33,14 @@ func drawn(t *testing.T, seed uint64, parts bool) (out []starts) {
 		nodes = append(nodes, simtest.Nodes("h", "h100", 1+rng.IntN(3), 8)...)
 	}
 	for i := range nodes {
-		if parts {
+		if kind != whole {
 			nodes[i].Shards = 4
 		}
 	}
 	set := simtest.Product()
+	if kind == turns {
+		set.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+	}
 	set.Interval = 30 * cluster.Second // as in the first hours of a run
 	w := simtest.New(t, set, nodes, names...)
 	for _, name := range names {
@@ -43,16 +53,19 @@ func drawn(t *testing.T, seed uint64, parts bool) (out []starts) {
 		}
 	}
 	many := 8 + rng.IntN(6)
-	if parts {
+	if kind != whole {
 		many *= 2
 	}
 	for range len(nodes) * many {
 		tenant, span := names[min(rng.IntN(len(names)), rng.IntN(len(names)))], cluster.Span(5+rng.IntN(300))*cluster.Minute
 		request := simtest.Gang([]int{1, 1, 1, 2, 4, 8}[rng.IntN(6)])
-		if parts && rng.IntN(4) > 0 {
+		comment := ""
+		if most := kind != whole && rng.IntN(4) > 0; most && kind == parts {
 			request = simtest.Shard(1+rng.IntN(3), 4)
+		} else if most && kind == turns {
+			request, comment = simtest.Gang(1), "share=yes,mem.v100=14g"
 		}
-		id := w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: request, Runs: span, Saves: sim.AtEnd})
+		id := w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: comment, Request: request, Runs: span, Saves: sim.AtEnd})
 		runs[id] = span
 	}
 	w.Run(cluster.Span(rng.IntN(90)) * cluster.Minute)
@@ -80,15 +93,15 @@ func drawn(t *testing.T, seed uint64, parts bool) (out []starts) {
 	return out
 }
 
-// A run has a scheduler of its own. Of two jobs whose starts are an hour apart by the engine, it starts the same one first. Jobs with parts of GPUs start
-// as late, beside the engine's starts, as those with whole ones.
+// A run has a scheduler of its own. Of two jobs whose starts are an hour apart by the engine, it starts the same one first. Jobs with parts of GPUs, or
+// that take turns, start as late, beside the engine's starts, as those with whole ones.
 func TestRunsStartJobsInTheEnginesOrder(t *testing.T) {
 	const apart, near = cluster.Hour, 10 // percent
-	late := [2]float64{}
-	for k, least := range []float64{0.94, 0.84} {
+	late := [3]float64{}
+	for kind, least := range []float64{whole: 0.94, parts: 0.84, turns: 0.84} {
 		pairs, same, waits, off := 0, 0, cluster.Span(0), cluster.Span(0)
 		for seed := range uint64(seeds.Some(8, 40)) {
-			jobs := drawn(t, seed, k == 1)
+			jobs := drawn(t, seed, kind)
 			for i, a := range jobs {
 				waits, off = waits+a.engine.Sub(simtest.Start), off+a.forecast.Sub(a.engine)
 				for _, b := range jobs[:i] {
@@ -104,14 +117,14 @@ func TestRunsStartJobsInTheEnginesOrder(t *testing.T) {
 				}
 			}
 		}
-		late[k] = 100 * float64(off) / float64(waits)
+		late[kind] = 100 * float64(off) / float64(waits)
 		if part := float64(same) / float64(pairs); pairs < 500 || part < least {
-			t.Errorf("parts of GPUs %v: of %d pairs of jobs that start %v apart, %.3f are in the engine's order", k == 1, pairs, apart, part)
+			t.Errorf("kind %d: of %d pairs of jobs that start %v apart, %.3f are in the engine's order", kind, pairs, apart, part)
 		} else {
-			t.Logf("parts of GPUs %v: %d pairs, %.3f, starts %+.1f %% late", k == 1, pairs, part, late[k])
+			t.Logf("kind %d: %d pairs, %.3f, starts %+.1f %% late", kind, pairs, part, late[kind])
 		}
 	}
-	if math.Abs(late[1]-late[0]) > near {
-		t.Errorf("starts are %+.1f %% late with whole GPUs, and %+.1f %% with parts", late[0], late[1])
+	if math.Abs(late[parts]-late[whole]) > near || math.Abs(late[turns]-late[whole]) > near {
+		t.Errorf("starts are late by %+.1f %% with whole GPUs, %+.1f %% with parts, %+.1f %% with turns", late[whole], late[parts], late[turns])
 	}
 }

@@ -303,6 +303,27 @@ func crowd(rng *rand.Rand, nodes, jobs int) (*world, Past) {
 	return w, p
 }
 
+// mayTakeTurns has jobs of one GPU take turns; some that run do.
+func (w *world) mayTakeTurns() {
+	w.snap.Settings.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: w.snap.Nodes[0].GPUs[0].Model, Bytes: 32 << 30}}}
+	for i := range w.snap.Nodes {
+		w.snap.Nodes[i].Shards = 2
+	}
+	for i := range w.snap.Cases {
+		c := &w.snap.Cases[i]
+		j := &c.Job
+		if j.Request.Size != cluster.Whole(1) {
+			continue
+		}
+		j.Ask, j.Batch, j.Hints = "gres/gpu:1", true, &cluster.Hints{Share: true, Memory: []cluster.GPUMemory{{Model: w.snap.Settings.Slices.Memory[0].Model, Bytes: 1 << 30}}}
+		if len(j.Holds) > 0 {
+			c.Record.Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: 1}
+			j.Request = cluster.SliceOf(j.Request, 1, cluster.WholeGPU/2)
+			j.Holds[0].Size, j.Holds[0].Index = j.Request.Size, []int{i % 4 / 2}
+		}
+	}
+}
+
 // Equal questions have equal answers, whatever the number of workers and the order of the past. Other seeds have others.
 func TestDeterminism(t *testing.T) {
 	w, p := crowd(rand.New(rand.NewPCG(1, 1)), 6, 120)
@@ -338,6 +359,7 @@ func TestDeterminism(t *testing.T) {
 // In every run no node has more GPUs in use than it has, all counts agree with the jobs on the nodes, jobs end within
 // their limits, and no job has more than one place.
 func TestRunsKeepTheirBooks(t *testing.T) {
+	all := 0
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		w, p := crowd(rng, rapid.IntRange(1, 8).Draw(t, "nodes"), rapid.IntRange(1, 80).Draw(t, "jobs"))
@@ -354,6 +376,10 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 			for i := range w.snap.Cases {
 				w.snap.Cases[i].Job.Account = w.snap.Cases[i].Record.Tenant
 			}
+		}
+		paired := 0
+		if w.snap.Cells == nil && rapid.Bool().Draw(t, "slices") {
+			w.mayTakeTurns()
 		}
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)
@@ -395,6 +421,14 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 				if sum != l.gpus {
 					t.Fatalf("job %d of %d GPUs holds %d", l.id, l.gpus, sum)
 				}
+				if l.mate >= 0 {
+					paired++
+					if o := r.lives[l.mate]; o.mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus != r.sharing.unit/2 || l.speed != 0.5 {
+						t.Fatalf("job %d takes turns with job %d: %+v, %+v", l.id, o.id, l, o)
+					}
+				} else if l.speed != 1 {
+					t.Fatalf("job %d, which takes no turns, goes on at a pace of %v", l.id, l.speed)
+				}
 				holds[l.tenant] += float64(sum)
 			}
 			for n := range used {
@@ -418,7 +452,9 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 				t.Fatalf("job %d ends at %d before it starts at %d", i, r.endAt[i], r.startAt[i])
 			}
 		}
+		all += paired
 	})
+	t.Logf("%d jobs took turns, by looks", all)
 }
 
 // A parsed forecast is the written one; others are refused.

@@ -98,7 +98,7 @@ func (r *run) rank(l *life) float64 {
 		got += float64(l.gpus) * float64(r.now.Sub(l.start))
 	}
 	if l.order != nil {
-		return float64(l.order[expect.ClassOf(cluster.GPUTime(got/float64(r.unit)))])
+		return float64(l.order[expect.ClassOf(cluster.GPUTime(got/float64(r.sharing.unit)))])
 	}
 	due := r.owes(l) + got
 	switch {
@@ -116,7 +116,7 @@ func (r *run) wait(l *life) {
 	c := &r.clocks[l.tenant]
 	c.tick(r, l.tenant)
 	attempt := l.attempt()
-	gone := r.cells && attempt.Gone(r.rule)
+	gone := r.sharing.cells && attempt.Gone(r.rule)
 	var in *line
 	for _, x := range c.lines {
 		if x.shape == l.shape && x.quota == l.quota && x.gone == gone {
@@ -127,7 +127,7 @@ func (r *run) wait(l *life) {
 		in = &line{shape: l.shape, quota: l.quota, gone: gone}
 		c.lines = append(c.lines, in)
 	}
-	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version, gpus: l.gpus}
+	e := entry{urgent: l.urgent, key: r.rank(l), first: l.job.first, id: l.id, version: l.version, gpus: l.job.gpus}
 	in.turns.push(e)
 	if r.set.Patience > 0 && l.order != nil {
 		e.key = -l.owed
@@ -151,8 +151,8 @@ func (r *run) count(l *life, by int32) {
 	l.line.jobs += by
 	if l.quota == 0 {
 		a := r.account(l.tenant, r.poolOf(l.shape))
-		a.waiting += float64(by * l.gpus)
-		a.free += float64(by * l.gpus)
+		a.waiting += float64(by * l.job.gpus)
+		a.free += float64(by * l.job.gpus)
 	}
 }
 

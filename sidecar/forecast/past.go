@@ -212,8 +212,8 @@ func (h *history) arrivalOf(x *PastJob, s *site) (arrival, bool) {
 	t, known := s.named[x.Tenant]
 	k := kindOf(&x.Job, x.Tenant)
 	pace := s.paceLike(k)
-	at, ok := s.shapeOf(&x.Job.Request, x.Job.Partitions, pace)
-	a := arrival{job: job{tenant: t, shape: at, quota: s.arrivalQuota(x), gpus: s.units(x.Job.Request.Size), order: s.order(&x.Job), pace: pace, like: h.like(k), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}
+	at, ok := s.shapeOf(&x.Job.Request, x.Job.Partitions, pace, 0)
+	a := arrival{job: job{tenant: t, shape: at, quota: s.arrivalQuota(x), gpus: s.sharing.units(x.Job.Request.Size), order: s.order(&x.Job), pace: pace, like: h.like(k), manner: s.mannerOf(&x.Job, nil)}, ran: x.Ran, over: x.Ended}
 	if ok {
 		s.limited(&a.job, x.Job.Limit)
 	}

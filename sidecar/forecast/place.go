@@ -202,7 +202,7 @@ type undecided struct {
 
 // displaces tells whether a candidate may be displaced.
 func (r *run) displaces(displace int32, c *undecided) bool {
-	return c.tenant == displace || displace == anybody && (!r.cells || c.lent || c.tenant == r.scratch.mover)
+	return c.tenant == displace || displace == anybody && (!r.sharing.cells || c.lent || c.tenant == r.scratch.mover)
 }
 
 // decide takes a candidate off the lists of its nodes.
@@ -293,7 +293,7 @@ func (r *run) victims(pool int32, l *life, groups uint64, gpus int32, own bool) 
 	gives := r.scratch.gives[:0] // by tenant
 	some := own
 	for t := range r.tenants {
-		give := !r.cells && int32(t) != l.tenant && r.behindNow(int32(t), pool, -float64(gpus))+float64(r.set.Threshold) <= mine
+		give := !r.sharing.cells && int32(t) != l.tenant && r.behindNow(int32(t), pool, -float64(gpus))+float64(r.set.Threshold) <= mine
 		gives = append(gives, give)
 		some = some || give
 	}

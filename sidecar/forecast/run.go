@@ -23,13 +23,18 @@ const (
 type life struct {
 	*job
 	id        int32
+	gpus      int32 // that it holds or wants: half of its GPU while it takes turns
+	mate      int32 // the job with which it takes turns; -1 = none
+	half      bool  // it takes turns, or did before its partner left
 	phase     phase
-	version   int32        // grows whenever it starts, stops or ends
-	left      cluster.Span // work left when its attempt began, as time on the reference model
-	speed     float64      // of its attempt
-	lag       cluster.Span // start cost of its attempt
-	start     cluster.Instant
-	began     cluster.Span // run time of earlier attempts
+	version   int32           // grows whenever it starts, stops or ends, or goes on at another pace
+	left      cluster.Span    // work left since then, as time on the reference model
+	speed     float64         // since then
+	lag       cluster.Span    // start cost, since then
+	since     cluster.Instant // when its pace last changed
+	worked    cluster.Span    // time of its attempt before that, without its start
+	start     cluster.Instant // of its attempt
+	began     cluster.Span    // run time of earlier attempts
 	spent     cluster.Span
 	got       float64 // unit-ms received before its attempt
 	owed      float64 // unit-ms: due less received, less the tenant's clock when it was set
@@ -161,7 +166,7 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 		j := &s.jobs[i]
 		r.startAt[i], r.endAt[i] = beyond, beyond
 		l := &all[i]
-		*l = life{job: j, id: int32(i), began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
+		*l = life{job: j, id: int32(i), gpus: j.gpus, mate: -1, began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
 		r.lives = append(r.lives, l)
 		total := j.known
 		if total == 0 {
@@ -174,11 +179,12 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 		switch {
 		case j.running:
 			r.startAt[i] = 0
-			here := float64(j.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
+			l.gpus, l.half, l.mate = j.held, j.half, j.mate
+			here := float64(l.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
 			l.start, l.owed, l.got = j.start, j.due+here, max(j.received-here, 0)
 			r.join(l)
 			l.holds = append(l.holds, j.holds...)
-			l.left += cluster.Span(float64(s.now.Sub(j.start)) * j.on(s.nodes[j.holds[0].node].pool))
+			l.left += cluster.Span(float64(s.now.Sub(j.start)) * paceOf(r, l))
 			r.begin(l)
 		case j.first > s.now:
 			r.comes.later = append(r.comes.later, l.id)
@@ -316,7 +322,7 @@ func (r *run) come() {
 	if x.job.limit > 0 {
 		total = min(total, x.job.limit)
 	}
-	l := &life{job: &x.job, id: int32(len(r.lives)), left: max(total, cluster.Second), listed: -1}
+	l := &life{job: &x.job, id: int32(len(r.lives)), gpus: x.job.gpus, mate: -1, left: max(total, cluster.Second), listed: -1}
 	r.lives = append(r.lives, l)
 	r.join(l)
 	r.wait(l)
@@ -328,7 +334,7 @@ func (r *run) join(l *life) {
 	if l.tenant >= 0 {
 		r.clocks[l.tenant].tick(r, l.tenant)
 		r.clocks[l.tenant].active++
-		l.owed -= r.clocks[l.tenant].of(l.gpus)
+		l.owed -= r.clocks[l.tenant].of(l.job.gpus)
 	}
 }
 
@@ -367,7 +373,7 @@ func (r *run) owes(l *life) float64 {
 	if l.tenant < 0 {
 		return 0
 	}
-	out := l.owed + r.clocks[l.tenant].of(l.gpus)
+	out := l.owed + r.clocks[l.tenant].of(l.job.gpus)
 	if l.phase == runs {
 		out -= float64(l.gpus) * float64(r.now.Sub(l.start))
 	}
@@ -377,7 +383,7 @@ func (r *run) owes(l *life) float64 {
 // begin lets a job run on its holds.
 func (r *run) begin(l *life) {
 	pool := r.nodes[l.holds[0].node].pool
-	l.phase, l.version, l.speed = runs, l.version+1, max(l.on(pool), 0.001)
+	l.phase, l.version, l.speed, l.since, l.worked = runs, l.version+1, paceOf(r, l), l.start, 0
 	use(r.inUse, r.quotas[l.quota], 1)
 	for _, h := range l.holds {
 		r.fill(h.node, -h.gpus)
@@ -438,6 +444,7 @@ func (r *run) leave(l *life) {
 	}
 	l.holds, l.first = l.holds[:0], false
 	l.version++
+	part(r, l)
 	r.changed = true
 }
 
@@ -480,11 +487,11 @@ func (r *run) halt(l *life) {
 		lost = r.now.Sub(from)
 	}
 	ran := r.now.Sub(l.start)
-	worked := min(max(ran-l.lag-lost, 0), cluster.Span(float64(l.left)/l.speed))
+	worked := min(max(r.now.Sub(l.since)-l.lag-lost, 0), cluster.Span(float64(l.left)/l.speed))
 	l.left = max(l.left-cluster.Span(float64(worked)*l.speed), cluster.Second)
 	l.began += ran
-	l.got += float64(l.gpus) * float64(worked)
-	l.owed -= float64(l.gpus) * float64(worked)
+	l.got += float64(l.gpus) * float64(l.worked+worked)
+	l.owed -= float64(l.gpus) * float64(l.worked+worked)
 	l.spent += cost
 	pool := r.nodes[l.holds[0].node].pool
 	r.stops[pool] -= float64(l.gpus) * float64(cost)

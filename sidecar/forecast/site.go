@@ -15,9 +15,8 @@ import (
 
 // site is what all runs start from. It is not modified by a run. All GPUs in it are in units: equal parts of a GPU.
 type site struct {
-	unit    int32 // units of a GPU; 1 where jobs have and want whole ones only
 	set     *cluster.Settings
-	cells   bool // tenants have virtual clusters, whose GPUs others borrow while they are idle
+	sharing sharing
 	now     cluster.Instant
 	rule    stop.Rule
 	pools   []string
@@ -51,6 +50,7 @@ type node struct {
 	pool  int32
 	group int32
 	size  int32
+	halve bool // two jobs can have half of the shards of a GPU each
 }
 
 // group is nodes of one model in the same partitions.
@@ -78,6 +78,7 @@ type shape struct {
 	step                 int32 // it takes multiples of that on each node: whole GPUs, or its part of one
 	most                 int32 // nodes at most; 0 = any
 	groups               uint64
+	turns                uint64 // pools in which it may take turns on a GPU
 }
 
 // ranks is the turn of a job by the class of GPU time that it has received.
@@ -111,6 +112,9 @@ type job struct {
 	due      float64      // unit-ms, less what it received
 	received float64      // unit-ms
 	holds    []hold
+	held     int32 // GPUs of these
+	half     bool  // it takes turns on its GPU, or did before its partner left
+	mate     int32 // the job with which it takes turns; -1 = none
 	manner   manner
 	order    *ranks
 	pace     *pace         // nil = as fast on every model
@@ -125,43 +129,16 @@ const mostGroups = 64
 
 // survey reads a snapshot and its plan.
 func survey(snap *cluster.Snapshot, plan *cluster.Plan) *site {
-	s := &site{set: &snap.Settings, cells: snap.Cells != nil, now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
+	s := &site{set: &snap.Settings, sharing: sharingOf(snap), now: snap.Now, at: map[string][]int32{}, named: map[string]int32{},
 		rule:   stop.Rule{Allowance: snap.Settings.StopAllowance, OverheadMilli: snap.Settings.StopOverheadMilli},
 		habits: map[cluster.JobType]*cluster.Habit{}, rules: engine.RulesOf(*snap), quotas: []quota{nil}, needs: map[[3]cluster.JobType]*ranks{}, paces: map[string]*pace{}}
 	for i := range snap.Habits {
 		s.habits[snap.Habits[i].Type] = &snap.Habits[i]
 	}
 	s.reserve = slices.DeleteFunc(slices.Clone(snap.Reservations), func(r cluster.Reservation) bool { return r.Ours })
-	s.unit = unitOf(snap)
 	s.addNodes(snap.Nodes)
 	s.addTenants(snap, plan)
 	return s
-}
-
-// mostUnits is the largest number of units of a GPU: nodes are found by their free units.
-const mostUnits = 64
-
-// unitOf gives into how many units a GPU is divided, so that each part that nodes have is some of them.
-func unitOf(snap *cluster.Snapshot) int32 {
-	parts := false
-	for i := range snap.Cases {
-		j := &snap.Cases[i].Job
-		parts = parts || !j.Request.Size.IsWhole() || !cluster.SizeHeld(j.Holds).IsWhole()
-	}
-	out := 1
-	for i := range snap.Nodes {
-		if n := snap.Nodes[i].Shards; parts && n > 0 {
-			for step := out; out%n != 0; { // the least common multiple
-				out += step
-			}
-		}
-	}
-	return int32(min(out, mostUnits))
-}
-
-// units gives a size in units, rounded up.
-func (s *site) units(x cluster.Size) int32 {
-	return int32((x.Amount()*cluster.MicroGPU(s.unit) + cluster.WholeGPU - 1) / cluster.WholeGPU)
 }
 
 func (s *site) addNodes(nodes []cluster.Node) {
@@ -189,9 +166,9 @@ func (s *site) addNodes(nodes []cluster.Node) {
 				s.largest = append(s.largest, 0)
 			}
 			s.inPool[pool] |= 1 << at
-			s.largest[pool] = max(s.largest[pool], int32(g.Count)*s.unit)
+			s.largest[pool] = max(s.largest[pool], int32(g.Count)*s.sharing.unit)
 			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
-			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.unit})
+			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.sharing.unit, n.Shards > 0 && n.Shards%2 == 0})
 		}
 	}
 }
@@ -209,12 +186,12 @@ func (s *site) addTenants(snap *cluster.Snapshot, plan *cluster.Plan) {
 		if !ok || p < 0 {
 			continue
 		}
-		s.tenants[t].shares[p] = share{s.of(r.Entitlement), s.of(r.Own()), float64(r.Deficit) * float64(s.unit)}
+		s.tenants[t].shares[p] = share{s.sharing.of(r.Entitlement), s.sharing.of(r.Own()), float64(r.Deficit) * float64(s.sharing.unit)}
 	}
 	s.stops = make([]float64, len(s.pools))
 	for i := range ledger.Pools {
 		if p := slices.Index(s.pools, ledger.Pools[i].Pool); p >= 0 {
-			s.stops[p] = float64(ledger.Pools[i].Stops) * float64(s.unit)
+			s.stops[p] = float64(ledger.Pools[i].Stops) * float64(s.sharing.unit)
 		}
 	}
 	s.orders = cluster.OverridesOf(snap.Overrides, snap.Now)
@@ -234,15 +211,10 @@ func (s *site) ordered(r *cluster.Record, kind cluster.OverrideKind) bool {
 	return o != nil && o.Kind == kind
 }
 
-// of gives GPUs in units.
-func (s *site) of(m cluster.MicroGPU) float64 {
-	return float64(m) / float64(cluster.WholeGPU) * float64(s.unit)
-}
-
 // shapeOf interns the shape of a request in partitions; false = no node could ever serve it. A job of a pace runs only on models where
 // that is above 0.
-func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace) (int32, bool) {
-	x := shape{gpus: s.units(r.Size), step: s.unit, nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode) * s.unit, most: int32(r.MaxNodes)}
+func (s *site) shapeOf(r *cluster.Request, partitions []string, pace *pace, turns uint64) (int32, bool) {
+	x := shape{turns: turns, gpus: s.sharing.units(r.Size), step: s.sharing.unit, nodes: int32(max(r.Nodes, 1)), perNode: int32(r.PerNode) * s.sharing.unit, most: int32(r.MaxNodes)}
 	if !r.Size.IsWhole() {
 		x.step = x.gpus
 	}
@@ -343,7 +315,7 @@ func (s *site) addJobs(snap *cluster.Snapshot, plan *cluster.Plan, h *history) m
 				paces[&list[0]] = p
 			}
 		}
-		if why := s.addJob(c, r, h, p, quota); why != "" {
+		if why := s.addJob(c, r, snap, h, p, quota); why != "" {
 			none[r.Key] = why
 		}
 	}
@@ -398,10 +370,14 @@ func (s *site) limited(j *job, limit cluster.Span) {
 }
 
 // addJob adds a job, or says why it has no forecast.
-func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace, quota int32) string {
+func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot, h *history, pace *pace, quota int32) string {
 	x := &c.Job
-	j := job{key: r.Key, quota: quota, gpus: s.units(x.Request.Size), urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
-		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due-r.Alloc) * float64(s.unit), received: float64(r.Alloc) * float64(s.unit),
+	request := x.Request
+	if r.Slice != nil {
+		request = r.Slice.Request
+	}
+	j := job{key: r.Key, quota: quota, gpus: s.sharing.units(request.Size), mate: -1, urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due-r.Alloc) * float64(s.sharing.unit), received: float64(r.Alloc) * float64(s.sharing.unit),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1
 	if t, ok := s.named[r.Tenant]; ok {
@@ -410,23 +386,26 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 	for _, o := range x.Holds {
 		for _, n := range s.at[o.Node] {
 			if s.pools[s.nodes[n].pool] == o.Model {
-				j.holds = append(j.holds, hold{n, s.units(o.Size)})
+				j.holds = append(j.holds, hold{n, s.sharing.units(o.Size)})
 			}
 		}
 	}
 	j.running = len(j.holds) > 0 && x.State != cluster.Waiting
 	if j.running {
-		if j.gpus, j.start = 0, cmp.Or(x.Start, s.now); x.State == cluster.Configuring {
+		if j.start = cmp.Or(x.Start, s.now); x.State == cluster.Configuring {
 			j.start = s.now
 		}
 		for _, o := range j.holds {
-			j.gpus += o.gpus
+			j.held += o.gpus
+		}
+		if j.half = s.sharing.slices && r.Slice != nil && len(j.holds) == 1; !j.half {
+			j.gpus = j.held
 		}
 	}
 	if j.gpus == 0 {
 		return "its nodes are not in use"
 	}
-	at, ok := s.shapeOf(&x.Request, x.Partitions, pace)
+	at, ok := s.shapeOf(&request, x.Partitions, pace, turnsOf(s, c, r, snap))
 	if !ok && !j.running {
 		return "no node in use can serve it"
 	}
@@ -435,7 +414,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 		s.limited(&j, cmp.Or(r.UserLimit, x.Limit))
 	}
 	work, _ := r.Work()
-	j.ran = cluster.Span(float64(work) * float64(s.unit) / float64(j.gpus))
+	j.ran = cluster.Span(float64(work) * float64(s.sharing.unit) / float64(j.gpus))
 	j.began = r.Ran
 	if !j.running {
 		switch {
@@ -456,6 +435,9 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, h *history, pace *pace
 		if key != "" && pace != nil {
 			s.paces[key] = pace
 		}
+	}
+	if j.half {
+		pair(s, &j, x.Holds)
 	}
 	s.jobs = append(s.jobs, j)
 	return ""

@@ -78,6 +78,10 @@ func (r *run) turn(boundary bool) {
 		}
 	}
 	r.scratch.soft = r.scratch.soft[:0]
+	if r.sharing.slices {
+		alone(r)
+		together(r)
+	}
 	r.demand()
 }
 
@@ -120,15 +124,15 @@ func (r *run) open(boundary bool) {
 			a, s := r.account(int32(t), int32(p)), &r.tenants[t].shares[p]
 			*q = queue{tenant: int32(t), pool: int32(p), entitled: s.entitled, holds: a.holds, running: q.running[:0], dead: q.dead[:0], blocked: q.blocked[:0]}
 			q.behind = a.deficit - a.holds*float64(r.bound.Sub(r.now)) // unit-ms for now
-			if r.cells {
+			if r.sharing.cells {
 				q.behind -= a.deficit // a tenant has its cells, whatever it had before
 			}
 		}
 	}
-	if r.cells {
+	if r.sharing.cells {
 		r.lend()
 	}
-	if boundary || r.cells {
+	if boundary || r.sharing.cells {
 		r.offer(boundary)
 	}
 	for i := range x.queues {
@@ -138,11 +142,11 @@ func (r *run) open(boundary bool) {
 		} else {
 			q.behind = math.Inf(-1)
 		}
-		if boundary || r.cells {
+		if boundary || r.sharing.cells {
 			r.sortRunning(q)
 		}
 	}
-	if boundary || r.cells {
+	if boundary || r.sharing.cells {
 		r.lay()
 	}
 }
@@ -455,9 +459,9 @@ func (r *run) serve(q *queue, burst bool) bool {
 	}
 	displace := int32(anybody)
 	switch {
-	case !burst || q.entitled == 0 || r.cells && r.beyond(q, l.gpus):
+	case !burst || q.entitled == 0 || r.sharing.cells && r.beyond(q, l.gpus):
 		displace = nobody
-	case r.cells:
+	case r.sharing.cells:
 	case q.holding() && !r.leads(q):
 		displace = q.tenant
 	}
@@ -514,7 +518,7 @@ func (r *run) beyond(q *queue, gpus int32) bool {
 
 // isDue tells whether a gang that fits nowhere gets a claim.
 func (r *run) isDue(q *queue, l *life) bool {
-	if l.gpus < 2*r.unit || q.entitled == 0 {
+	if l.gpus < 2*r.sharing.unit || q.entitled == 0 {
 		return false
 	}
 	cost := float64(l.gpus) * float64(r.set.Term) / q.entitled
@@ -536,7 +540,7 @@ func (r *run) serveClaims() {
 		}
 		for p := range r.pools {
 			q := &r.scratch.queues[int(l.tenant)*len(r.pools)+p]
-			if r.serves(&r.shapes[l.shape], int32(p)) && (!r.cells || !r.beyond(q, l.gpus)) && r.place(q, l, anybody) {
+			if r.serves(&r.shapes[l.shape], int32(p)) && (!r.sharing.cells || !r.beyond(q, l.gpus)) && r.place(q, l, anybody) {
 				break
 			}
 		}

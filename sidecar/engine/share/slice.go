@@ -11,15 +11,12 @@ import (
 )
 
 // Two jobs that wait for one GPU can have half of its shards each, and use it in turn. So both go on within minutes, instead of one after the
-// other in whole terms. Only jobs take part that say share=yes, that are known to need at most sliceMemory percent of the GPU's memory, since that stays
+// other in whole terms. Only jobs take part that say share=yes, that are known to need little of the GPU's memory (see cluster.Slices), since that stays
 // in use, and that ask for one GPU.
 //
 // Sharing begins when jobs start. A job that has found no idle GPU is put to one of its tenant that is granted a GPU in this round, or that has
 // half of a GPU and is alone there. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its GPU. A job that has
 // to leave its GPU for one of these joins that when it waits.
-
-// sliceMemory is the most of a GPU's memory, in percent, that a job that takes turns may need: two of them leave a tenth.
-const sliceMemory = 45
 
 // slice puts jobs that wait onto the GPUs of others.
 func slice(x *contest, in *lease.Input, choice *lease.Choice) {
@@ -127,28 +124,7 @@ func (p *slicer) mayShare(i int, model string) bool {
 	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 {
 		return false
 	}
-	size := int64(0)
-	for _, list := range [][]cluster.GPUMemory{f.In.Snapshot.Sizes, f.In.Settings.Slices.Memory} {
-		for _, m := range list {
-			if m.Model == model {
-				size = m.Bytes
-			}
-		}
-	}
-	need := int64(0)
-	if kind, ok := cluster.TypeOf(j); ok {
-		for _, u := range cluster.MemoryOf(f.In.Snapshot.Memory, kind) {
-			if u.Model == model {
-				need = u.Bytes
-			}
-		}
-	}
-	for _, m := range j.Hints.Memory {
-		if m.Model == model {
-			need = max(need, m.Bytes)
-		}
-	}
-	return need > 0 && need <= size/100*sliceMemory
+	return f.In.Settings.Slices.Fits(j, model, f.In.Snapshot.Sizes, f.In.Snapshot.Memory)
 }
 
 // join puts a candidate onto the GPU of another job in a pool: of its own tenant, or else of one that holds more than it is due.
