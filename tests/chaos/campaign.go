@@ -17,6 +17,7 @@ type options struct {
 	Seed   uint64
 	Suite  string        // "" = by the seed
 	Gate   string        // one of gates; "" = by the seed
+	Kind   string        // of site, one of sites; "" = by the seed
 	Length time.Duration // for how long things fail
 	First  []string      // substrings of the names of faults that come first
 	Only   string        // substring of the faults' names; "" = all faults
@@ -26,6 +27,12 @@ type options struct {
 
 // gates are the kinds of gates. Every other pair of seeds has either, on both suites.
 var gates = []string{"licence", "begin"}
+
+// sites are the kinds of sites: tenants have virtual clusters, or share by weight, and jobs take turns on GPUs.
+var sites = []string{"slices", "cells"}
+
+// slices tells whether jobs take turns on GPUs.
+func (o options) slices() bool { return o.Kind == sites[0] }
 
 // license by which jobs are gated; "" = by begin times.
 func (o options) license() string {
@@ -49,6 +56,7 @@ type outcome struct {
 	Share   [2]float64    // GPU-seconds that the honest tenant wanted of its promised GPUs, and held
 	Wanting time.Duration // for how long it wanted some while things failed
 	Failing time.Duration // for how long things failed
+	Turns   turns         // of jobs on GPUs
 	LeftOut string        // how much the oracle did not judge
 	Samples []sample      // of a soak
 	Broken  []string      // broken invariants
@@ -77,10 +85,14 @@ func (o *outcome) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, which is honest, wanted %.0f GPU-s of its promised GPUs, and held %.0f (%.0f %%)\n", promised, o.Share[0], o.Share[1], 100*o.Share[1]/max(o.Share[0], 1))
 	fmt.Fprintf(w, "it wanted some for %s of the %s in which things failed\n", o.Wanting, o.Failing.Round(time.Second))
 	fmt.Fprintln(w, o.LeftOut)
+	if o.Options.slices() {
+		fmt.Fprintf(w, "%d suspensions were seen; a job was suspended for at most %s, all on a GPU for at most %s; thaw resumed %d\n",
+			o.Turns.Seen, o.Turns.Job.round(), o.Turns.GPU.round(), o.Turns.Thawed)
+	}
 	for _, line := range o.Broken {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
 	}
-	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s\n", o.Options.Seed, o.Options.Suite, o.Options.Gate)
+	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s, %s\n", o.Options.Seed, o.Options.Suite, o.Options.Gate, o.Options.Kind)
 	if o.Options.Soak {
 		o.printSoak(w)
 	}
@@ -114,10 +126,15 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	if o.Gate == "" {
 		o.Gate = gates[o.Seed/2%2]
 	}
-	if !slices.Contains(gates, o.Gate) {
-		return nil, fmt.Errorf("no gate is called %q; they are %q", o.Gate, gates)
+	if o.Kind == "" {
+		if o.Kind = sites[o.Seed/4%2]; o.Soak {
+			o.Kind = "cells"
+		}
 	}
-	say("seed %d: Slurm of Debian %s, gates by %s, %s", o.Seed, o.Suite, o.Gate, o.Length)
+	if !slices.Contains(gates, o.Gate) || !slices.Contains(sites, o.Kind) {
+		return nil, fmt.Errorf("no gate is called %q, or no site %q; they are %q and %q", o.Gate, o.Kind, gates, sites)
+	}
+	say("seed %d: Slurm of Debian %s, gates by %s, %s, %s", o.Seed, o.Suite, o.Gate, o.Kind, o.Length)
 	plan, err := newPlan(o.Seed, o.Only, o.First...)
 	if err != nil {
 		return nil, err
@@ -145,8 +162,17 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	for i, who := range []int{0, 1, 2, 3} { // jobs that run throughout
 		c.users.submit(ctx, manner{script: lasting, args: []string{fmt.Sprintf("--gres=gpu:%d", 1+i%2), "-t", "600", "--comment=saves=term"}}, who)
 	}
+	for i := range 16 { // and some that may take turns
+		if o.slices() {
+			c.users.submit(ctx, manner{script: lasting, args: []string{"--gres=gpu:1", "-t", "600", "--comment=saves=term"}}, i)
+		}
+	}
 	if !c.round(ctx, time.Now()) {
 		return nil, fmt.Errorf("no round was ever committed\n%s", c.logs())
+	}
+	seen := func() (none turns) { return none }
+	if o.slices() {
+		seen = c.watch(ctx)
 	}
 	working, enough := context.WithCancel(ctx)
 	var hands sync.WaitGroup
@@ -171,12 +197,13 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	if o.Soak {
 		c.wrong = append(c.wrong, grown(c.samples)...)
 	}
-	facts, err := c.wind(ctx, failing)
+	facts, err := c.wind(ctx, failing, seen)
 	if err != nil {
 		return nil, err
 	}
 	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Hostile: facts.Hostile, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
-	out.Share[0], out.Share[1] = facts.wanted(promised, promisedCells)
+	out.Turns = facts.Turns
+	out.Share[0], out.Share[1] = facts.wanted(promised, facts.Promised)
 	out.Wanting, out.Failing = facts.wanting(promised), failing.To.Sub(failing.From)
 	out.Samples = c.samples
 	all := held(facts.books()[everybody])
@@ -282,8 +309,11 @@ func (c *campaign) saw(format string, args ...any) {
 
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
 // Things failed during failing.
-func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
-	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Restores: c.restores, Logged: c.wrong, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]int{}}
+func (c *campaign) wind(ctx context.Context, failing Span, seen func() turns) (*Facts, error) {
+	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Restores: c.restores, Logged: c.wrong, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]float64{}, Promised: promisedCells}
+	if c.inTurns {
+		f.Slices, f.Promised = true, nodes*4/3
+	}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up
@@ -323,6 +353,7 @@ func (c *campaign) wind(ctx context.Context, failing Span) (*Facts, error) {
 		out, err := c.Exec(ctx, "root", "squeue", "-h", "-o", "%i")
 		return err == nil && out == ""
 	})
+	f.Turns = seen()
 	if c.samples != nil {
 		f.Logged = append(f.Logged, c.whole(ctx)...)
 	}

@@ -75,8 +75,14 @@ func (c *campaign) leftOn(w map[string]string, now time.Time) []string {
 	if strings.HasPrefix(w["Reservation"], "fairlease_") {
 		left("is in reservation %s", w["Reservation"])
 	}
+	if w["JobState"] == "SUSPENDED" {
+		left("is suspended")
+	}
 	if w["JobState"] != "PENDING" {
 		return out
+	}
+	if strings.Contains(w["TresPerNode"], "shard") { // no user asks for that
+		left("asks for %s", w["TresPerNode"])
 	}
 	if strings.Contains(w["Licenses"], "fairlease") && !strings.Contains(w["Licenses"], "fairlease:0") {
 		left("asks for licences %s", w["Licenses"])
@@ -87,7 +93,7 @@ func (c *campaign) leftOn(w map[string]string, now time.Time) []string {
 		left("wants nodes %s", n)
 	}
 	begin, err := time.ParseInLocation(scontrolTime, w["EligibleTime"], time.Local)
-	if err == nil && begin.After(now.Add(5*time.Second)) && !asked("begin") && (!known || !job.begin) && !heldOff(w, begin) {
+	if err == nil && begin.After(now.Add(5*time.Second)) && !asked("begin") && (!known || !job.begin) && !heldOff(w, begin, now) {
 		left("may not begin before %s, it is %s now", w["EligibleTime"], now.Format("15:04:05"))
 	}
 	if w["Priority"] == "0" && !asked("hold") && !strings.Contains(w["Reason"], "held") && w["Reason"] != "JobHeldAdmin" {
@@ -103,8 +109,11 @@ func (c *campaign) leftOn(w map[string]string, now time.Time) []string {
 const scontrolTime = "2006-01-02T15:04:05"
 
 // heldOff tells whether it is Slurm itself that lets a job begin so late: it puts off one that it requeued when its node had failed, by
-// the lifetime of a credential, 120 s, and a second.
-func heldOff(w map[string]string, begin time.Time) bool {
+// the lifetime of a credential, 120 s, and a second. So it does with a heterogeneous job if it could start one part only. That job keeps its submit time.
+func heldOff(w map[string]string, begin, now time.Time) bool {
+	if w["HetJobId"] != "" {
+		return begin.Sub(now) <= 121*time.Second
+	}
 	submitted, err := time.ParseInLocation(scontrolTime, w["SubmitTime"], time.Local)
 	return err == nil && w["Restarts"] != "0" && begin.Sub(submitted) >= 120*time.Second && begin.Sub(submitted) <= 122*time.Second
 }
@@ -209,7 +218,10 @@ func parseAttempts(text string) []Attempt {
 		a := Attempt{Job: strings.TrimSuffix(w[0], "+0"), Account: w[1], State: w[2], Start: moment(w[3]), End: moment(w[4])}
 		for tres := range strings.SplitSeq(w[5], ",") {
 			if n, ok := strings.CutPrefix(tres, "gres/gpu="); ok {
-				a.GPUs, _ = strconv.Atoi(n)
+				a.GPUs, _ = strconv.ParseFloat(n, 64)
+			} else if n, ok := strings.CutPrefix(tres, "gres/shard="); ok {
+				shards, _ := strconv.ParseFloat(n, 64)
+				a.GPUs = shards / 2 // a GPU has two
 			}
 		}
 		if a.GPUs > 0 {
@@ -295,8 +307,8 @@ func (c *campaign) journal(ctx context.Context, f *Facts) error {
 			f.Books = append(f.Books, Book{Job: a.Job, Tenant: a.Account})
 		}
 		b := &f.Books[i]
-		b.Slurmdb += a.End.Sub(a.Start).Seconds() * float64(a.GPUs)
-		b.Cut += float64(a.GPUs) / 2
+		b.Slurmdb += a.End.Sub(a.Start).Seconds() * a.GPUs
+		b.Cut += a.GPUs / 2
 		b.Moments = append(b.Moments, a.Start, a.End)
 	}
 	err = db.QueryRow(ctx, `select (coalesce((select sum(tenants_gpu_ms + untouchable_gpu_ms) from pools), 0) + coalesce((select sum(gpu_ms) from losses), 0))::float8 / 1000`).Scan(&f.Ledger)

@@ -9,18 +9,20 @@ import (
 // Slurm lets a job that it requeued itself begin 121 s later; a gate of ours is something else.
 func TestHeldOff(t *testing.T) {
 	for _, c := range []struct {
-		restarts, submitted string
-		begin               time.Duration
-		held                bool
+		restarts, submitted, het string
+		begin                    time.Duration
+		held                     bool
 	}{
-		{"1", "2026-11-23T09:16:18", 121 * time.Second, true},
-		{"0", "2026-11-23T09:16:18", 121 * time.Second, false},
-		{"1", "2026-11-23T09:16:18", 30 * time.Second, false},
-		{"1", "2026-11-23T09:16:18", 300 * time.Second, false},
-		{"1", "Unknown", 121 * time.Second, false},
+		{"1", "2026-11-23T09:16:18", "", 121 * time.Second, true},
+		{"0", "2026-11-23T09:16:18", "", 121 * time.Second, false},
+		{"1", "2026-11-23T09:16:18", "", 30 * time.Second, false},
+		{"1", "2026-11-23T09:16:18", "", 300 * time.Second, false},
+		{"1", "Unknown", "", 121 * time.Second, false},
+		{"0", "2026-11-23T09:16:18", "92", 197 * time.Second, true},
+		{"0", "2026-11-23T09:16:18", "92", 300 * time.Second, false},
 	} {
-		begin := time.Date(2026, 11, 23, 9, 16, 18, 0, time.Local).Add(c.begin)
-		if got := heldOff(map[string]string{"Restarts": c.restarts, "SubmitTime": c.submitted}, begin); got != c.held {
+		submitted := time.Date(2026, 11, 23, 9, 16, 18, 0, time.Local)
+		if got := heldOff(map[string]string{"Restarts": c.restarts, "SubmitTime": c.submitted, "HetJobId": c.het}, submitted.Add(c.begin), submitted.Add(107*time.Second)); got != c.held {
 			t.Errorf("%+v: held off is %v", c, got)
 		}
 	}

@@ -7,6 +7,7 @@
 //	campaign.go  one run, from the start to the facts  faults.go  what fails, and how it is healed
 //	site.go      Slurm, PostgreSQL and two sidecars    proxy.go   the unreliable way to slurmrestd
 //	facts.go     what was recorded                     oracle.go  what must hold of it
+//	turns.go     jobs that take turns on GPUs, and fairlease thaw
 //	soak.go      a run without faults: what the daemon needs, and whether that grows
 package main
 
@@ -26,6 +27,7 @@ func main() {
 	seed := flag.Uint64("seed", 0, "what is drawn; 0 = a fresh seed, which is printed")
 	suite := flag.String("suite", "", "Debian suite of the Slurm: forky (26.05) or trixie (24.11); empty: even seeds forky, odd ones trixie")
 	gate := flag.String("gate", "", "how jobs are kept waiting: licence or begin (by begin times); empty: seeds 4n and 4n+1 by licence, the others begin")
+	kind := flag.String("site", "", "cells: tenants have virtual clusters; slices: they share by weight, and jobs take turns on GPUs; empty: of seeds 8n to 8n+3 slices, of the others cells")
 	only := flag.String("only", "", "only faults whose name has this in it, such as MariaDB")
 	soak := flag.Bool("soak", false, "nothing fails: a week of load within the minutes, with samples of what the daemon needs")
 	keep := flag.String("keep", "", "folder for the logs and records of the run")
@@ -39,7 +41,7 @@ func main() {
 	say := func(format string, args ...any) {
 		fmt.Printf("%6.1f  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Gate: *gate, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Soak: *soak, Keep: *keep}, say)
+	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Gate: *gate, Kind: *kind, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Soak: *soak, Keep: *keep}, say)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)

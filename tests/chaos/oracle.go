@@ -16,8 +16,8 @@ type Facts struct {
 	Attempts []Attempt // as slurmdbd has them
 	Deeds    []Deed
 	Faults   []Fault
-	Rounds   []time.Time    // when rounds were committed, by PostgreSQL's clock
-	Capacity map[string]int // GPUs by node
+	Rounds   []time.Time        // when rounds were committed, by PostgreSQL's clock
+	Capacity map[string]float64 // GPUs by node
 	Books    []Book
 	Ledger   float64  // GPU-seconds that all tenants held, by the journal's ledger
 	Left     []string // remains of fairlease in Slurm after a release
@@ -33,7 +33,10 @@ type Facts struct {
 	Told     []time.Time // when a daemon told that the journal has lost some
 	Failing  Span        // from the first fault to the end of the last one
 	// Hostile counts the hostile deeds that Slurm accepted, by kind.
-	Hostile map[string]int
+	Hostile  map[string]int
+	Promised float64 // GPUs that the honest tenant may have
+	Slices   bool    // jobs take turns on GPUs
+	Turns    turns
 }
 
 // Span is a stretch of time.
@@ -54,7 +57,7 @@ type Job struct {
 type Attempt struct {
 	Job, Account, State string
 	Start, End          time.Time // the zero value: never started, not over
-	GPUs                int
+	GPUs                float64
 	Nodes               []string
 }
 
@@ -102,7 +105,7 @@ func judge(f *Facts) []string {
 		name string
 		of   func(*Facts) []string
 	}{
-		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"untold", untoldRestores}, {"deprived", deprived}, {"untested", untested},
+		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck}, {"untold", untoldRestores}, {"deprived", deprived}, {"untested", untested}, {"stopped", stopped},
 		{"left after release", func(f *Facts) []string { return f.Left }}, {"logged", func(f *Facts) []string { return f.Logged }},
 	} {
 		for _, line := range rule.of(f) {
@@ -278,13 +281,14 @@ func lost(f *Facts) []string {
 	return out
 }
 
-// dropped tells whether slurmctld lost a job when it was started without its jobs: slurmdbd has no end of it, or ends it as cancelled.
+// dropped tells whether slurmctld lost a job when it was started without its jobs: slurmdbd has no end of it, or ends it as cancelled, or, if it was
+// suspended before, with the state that it had.
 func (f *Facts) dropped(j Job, of []Attempt) bool {
 	return slices.ContainsFunc(f.Cold, func(s Span) bool {
 		during := func(at time.Time) bool { return (Span{s.From.Add(-apart), s.To.Add(apart)}).has(at) }
 		return !j.Submitted.After(s.To) && !slices.ContainsFunc(of, func(a Attempt) bool { return a.Start.After(s.To) }) &&
 			(len(of) == 0 || slices.ContainsFunc(of, func(a Attempt) bool {
-				return a.End.IsZero() || strings.HasPrefix(a.State, "CANCELLED") && during(a.End)
+				return a.End.IsZero() || (strings.HasPrefix(a.State, "CANCELLED") || a.State == "SUSPENDED" || a.State == "RUNNING") && during(a.End)
 			}))
 	})
 }
@@ -347,7 +351,7 @@ func (f *Facts) revived(a Attempt) bool {
 // hold is that a job holds GPUs of a node.
 type hold struct {
 	job, node  string
-	gpus       int
+	gpus       float64
 	start, end time.Time
 }
 
@@ -359,19 +363,19 @@ func leasedTwice(f *Facts) []string {
 			continue
 		}
 		for _, n := range a.Nodes {
-			ran = append(ran, hold{a.Job, n, a.GPUs / len(a.Nodes), a.Start, f.sure(a)})
+			ran = append(ran, hold{a.Job, n, a.GPUs / float64(len(a.Nodes)), a.Start, f.sure(a)})
 		}
 	}
 	return overfull(ran, f.Capacity)
 }
 
 // overfull gives the first moment at which each node is held more than once, for longer than clocks may err.
-func overfull(holds []hold, capacity map[string]int) []string {
+func overfull(holds []hold, capacity map[string]float64) []string {
 	var out []string
 	for _, node := range slices.Sorted(maps.Keys(capacity)) {
 		type step struct {
 			at   time.Time
-			gpus int
+			gpus float64
 		}
 		var steps []step
 		for _, h := range holds {
@@ -380,10 +384,10 @@ func overfull(holds []hold, capacity map[string]int) []string {
 			}
 		}
 		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus)) })
-		used := 0
+		used := 0.0
 		for _, s := range steps {
 			if used += s.gpus; used > capacity[node] {
-				out = append(out, fmt.Sprintf("%s has %d GPUs and %d of them were held at %s: %s", node, capacity[node], used, clock(s.at), holders(holds, node, s.at)))
+				out = append(out, fmt.Sprintf("%s has %g GPUs and %g of them were held at %s: %s", node, capacity[node], used, clock(s.at), holders(holds, node, s.at)))
 				break
 			}
 		}
@@ -395,7 +399,7 @@ func holders(holds []hold, node string, at time.Time) string {
 	var who []string
 	for _, h := range holds {
 		if h.node == node && !h.start.After(at) && h.end.After(at) {
-			who = append(who, fmt.Sprintf("job %s %d GPUs %s-%s", h.job, h.gpus, clock(h.start), clock(h.end)))
+			who = append(who, fmt.Sprintf("job %s %g GPUs %s-%s", h.job, h.gpus, clock(h.start), clock(h.end)))
 		}
 	}
 	return strings.Join(who, ", ")
@@ -510,8 +514,8 @@ const (
 
 // wants gives how many GPUs an account's plain jobs wanted in each second (Unix time), and how many they held. A job wants its GPUs
 // from its submission to the end of its last attempt. Jobs that their users changed do not count.
-func (f *Facts) wants(account string) (wants, has map[int64]int) {
-	wants, has = map[int64]int{}, map[int64]int{}
+func (f *Facts) wants(account string) (wants, has map[int64]float64) {
+	wants, has = map[int64]float64{}, map[int64]float64{}
 	attempts := f.byJob()
 	for _, j := range f.Jobs {
 		of := attempts[j.ID]
@@ -535,22 +539,22 @@ func (f *Facts) wants(account string) (wants, has map[int64]int) {
 }
 
 // wanted gives the GPU-seconds that an account's plain jobs wanted of so many GPUs, and those that they held of them, second by second.
-func (f *Facts) wanted(account string, gpus int) (wanted, held float64) {
+func (f *Facts) wanted(account string, gpus float64) (wanted, held float64) {
 	wants, has := f.wants(account)
 	for at, n := range wants {
-		wanted += float64(min(n, gpus))
-		held += float64(min(n, gpus, has[at]))
+		wanted += min(n, gpus)
+		held += min(n, gpus, has[at])
 	}
 	return wanted, held
 }
 
 // deprived tells whether the honest tenant had to leave its promised GPUs to others.
 func deprived(f *Facts) []string {
-	wanted, held := f.wanted(promised, promisedCells)
+	wanted, held := f.wanted(promised, f.Promised)
 	if held >= leastShare*wanted {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s wanted %.0f GPU-s of its %d GPUs and held %.0f", promised, wanted, promisedCells, held)}
+	return []string{fmt.Sprintf("%s wanted %.0f GPU-s of its %g GPUs and held %.0f", promised, wanted, f.Promised, held)}
 }
 
 // untested tells why a long run says nothing of the honest tenant's share: no hostile deed was carried out, or the tenant wanted

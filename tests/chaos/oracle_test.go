@@ -9,14 +9,15 @@ import (
 // at is a moment of a made-up campaign, in seconds.
 func at(seconds float64) time.Time { return time.Unix(1_800_000_000, int64(seconds*1e9)) }
 
-func ran(job, state string, from, to float64, gpus int, nodes ...string) Attempt {
+func ran(job, state string, from, to, gpus float64, nodes ...string) Attempt {
 	return Attempt{Job: job, Account: "nlp", State: state, Start: at(from), End: at(to), GPUs: gpus, Nodes: nodes}
 }
 
 // good is a campaign in which all went well. The tests spoil it.
 func good() *Facts {
 	return &Facts{
-		Capacity: map[string]int{"v1": 4, "v2": 4},
+		Capacity: map[string]float64{"v1": 4, "v2": 4},
+		Promised: promisedCells,
 		Jobs: []Job{{ID: "1", Submitted: at(0)}, {ID: "2", Submitted: at(1)}, {ID: "3_0", Submitted: at(2)}, {ID: "3_1", Submitted: at(2)},
 			{ID: "4", Submitted: at(3)}, {ID: "5", Submitted: at(4), NoRequeue: true}},
 		Attempts: []Attempt{
@@ -67,6 +68,9 @@ func TestOracle(t *testing.T) {
 		spoil func(*Facts)
 		want  string
 	}{
+		{"a job stays suspended", func(f *Facts) { f.Turns.Job = stop{"job 7", at(10), stopsFor + time.Second} }, "stopped: job 7 was suspended for 1m49s from"},
+		{"all on a GPU stand still", func(f *Facts) { f.Turns.GPU = stop{"GPU 0 of v1", at(10), allStopFor + time.Second} }, "stopped: all jobs on GPU 0 of v1 were suspended for 1m16s"},
+		{"no job takes turns", func(f *Facts) { long(f).Slices = true }, "stopped: no job took turns in 5m0s"},
 		{"a job is not in slurmdbd", func(f *Facts) { f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}) }, "lost: job 9 is not in slurmdbd"},
 		{"a job still waits", func(f *Facts) { f.Jobs[1].Waits = "PENDING Licenses" }, "lost: job 2 still waits: PENDING Licenses"},
 		{"a job failed", func(f *Facts) { f.Attempts[2].State = "FAILED" }, "lost: job 2 ended as FAILED"},
@@ -209,22 +213,22 @@ func TestOracleExcuses(t *testing.T) {
 	// Job 23 is a task of job 22, for slurmdbd a job of its own.
 	f.Attempts = append(f.Attempts, ran("23", "COMPLETED", 380, 390, 4, "v4"))
 	f.Books = append(f.Books, Book{Job: "23", Tenant: "nlp", Slurmdb: 40, Moments: []time.Time{at(380), at(390)}})
-	// A cold start loses a job that runs, and one that waits.
+	// A cold start loses a job that runs, one that waits, and one that is suspended.
 	f.Cold = []Span{{at(450), at(460)}}
-	f.Jobs = append(f.Jobs, Job{ID: "24", Submitted: at(430)}, Job{ID: "25", Submitted: at(430)})
-	f.Attempts = append(f.Attempts, ran("24", "CANCELLED", 440, 450, 4, "v4"), Attempt{Job: "25", State: "PENDING"})
+	f.Jobs = append(f.Jobs, Job{ID: "24", Submitted: at(430)}, Job{ID: "25", Submitted: at(430)}, Job{ID: "26", Submitted: at(430)})
+	f.Attempts = append(f.Attempts, ran("24", "CANCELLED", 440, 450, 4, "v4"), ran("26", "SUSPENDED", 440, 450, 0.5, "v5"), Attempt{Job: "25", State: "PENDING"})
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
 	}
-	if got, want := f.leftOut(), "13 of 14 jobs, 1 of 19 attempts, 7 of 7 books"; !strings.HasSuffix(got, want) {
+	if got, want := f.leftOut(), "14 of 15 jobs, 1 of 20 attempts, 7 of 7 books"; !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func TestParseAttempts(t *testing.T) {
 	got := parseAttempts("12_3|nlp|COMPLETED|1800000000|1800000010|billing=2,cpu=2,gres/gpu:v100=4,gres/gpu=4,mem=200M,node=2|v[1-2]\n" +
-		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n")
-	if len(got) != 4 || got[2].Job != "14_3" || got[3].Job != "14_4" || got[0].Job != "12_3" || got[0].GPUs != 4 || strings.Join(got[0].Nodes, " ") != "v1 v2" || !got[0].End.Equal(at(10)) || !got[1].Start.IsZero() {
+		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n15|nlp|RUNNING|1800000000|Unknown|cpu=1,gres/shard=1|v1\n")
+	if len(got) != 5 || got[4].GPUs != 0.5 || got[2].Job != "14_3" || got[3].Job != "14_4" || got[0].Job != "12_3" || got[0].GPUs != 4 || strings.Join(got[0].Nodes, " ") != "v1 v2" || !got[0].End.Equal(at(10)) || !got[1].Start.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }

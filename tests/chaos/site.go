@@ -29,11 +29,12 @@ type site struct {
 	proxy    *proxy
 	bin, dir string
 	sidecars []*sidecar
+	inTurns  bool // jobs take turns on GPUs
 }
 
 // raise builds all of it; the sidecars do not run yet.
 func raise(ctx context.Context, o options) (s *site, err error) {
-	s = &site{}
+	s = &site{inTurns: o.slices()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.down())
@@ -55,7 +56,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "carol"}}, {Name: "vision", Users: []string{"bob"}}, {Name: "guests", Users: []string{"dan"}}},
 		PluginConf: fmt.Sprintf("partitions=gpu\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\n"+
 			"protect_gate=no\ngate_license=%s\n", ttl.Seconds(), o.license()),
-		ExtraConf: "Licenses=fairlease:1000000,matlab:4\nSlurmdTimeout=20\n",
+		ExtraConf: "Licenses=fairlease:1000000,matlab:4\nSlurmdTimeout=20\nPreemptParameters=suspend_grace_time=0\n",
 		MinJobAge: 900,
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		return s, err
 	}
 	for _, name := range []string{"a", "b"} {
-		c := &sidecar{&testsidecar.Daemon{Bin: s.bin, Config: filepath.Join(s.dir, name+".yaml"), Log: filepath.Join(s.dir, name+".log")}, name}
+		c := &sidecar{&testsidecar.Daemon{Bin: s.bin, Config: filepath.Join(s.dir, name+".yaml"), Log: filepath.Join(s.dir, name+".log"), Thaws: s.inTurns}, name}
 		if err := s.configure(c, o); err != nil {
 			return s, err
 		}
@@ -111,12 +112,14 @@ vcAssignment:
 // configure writes a sidecar's files. Requests to Slurm time out sooner than by default, so that a fault of seconds is one.
 func (s *site) configure(c *sidecar, o options) error {
 	cells := filepath.Join(s.dir, "cells.yaml")
+	share, term := fmt.Sprintf("preset: hived\ncells: {file: %s}\n", cells), 20*time.Second
+	if s.inTurns { // a turn is of half a minute at least
+		share, term = fmt.Sprintf("sharing: {slices: on, quantum: %s, memory: {v100: 32g}}\n", quantum), 3*quantum
+	}
 	text := fmt.Sprintf(`mode: act
-preset: hived
-cells: {file: %s}
-partitions: [gpu]
+%spartitions: [gpu]
 interval: 1037ms
-lease: {term: 20s, min: 6s, notice: 3s, grant_timeout: 15s}
+lease: {term: %s, min: 6s, notice: 3s, grant_timeout: 15s}
 recall: {notice: 2s}
 gate: {ttl: %s, license: %q}
 reclaim: {threshold: 1s}
@@ -135,7 +138,7 @@ database: {url: %q}
 files: {heartbeats: %s, state: %s}
 metrics: {listen: '127.0.0.1:0'}
 log: {format: json}
-`, cells, ttl, o.license(), s.proxy.Socket, testsidecar.Quoted(s.Scontrol()), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
+`, share, term, ttl, o.license(), s.proxy.Socket, testsidecar.Quoted(s.Scontrol()), s.db.DSN(), s.HeartbeatDir(), filepath.Join(s.dir, c.name+".state"))
 	return errors.Join(os.WriteFile(cells, []byte(cellsFile), 0o600), os.WriteFile(c.Config, []byte(text), 0o600))
 }
 

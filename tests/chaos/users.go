@@ -133,6 +133,9 @@ func (u *users) submit(ctx context.Context, m manner, who int) {
 		return
 	}
 	args := append([]string{"-A", account, "-t", "10", "-o", "/dev/null"}, m.args...)
+	if u.site.inTurns {
+		args = sharing(args)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	id, err := u.site.Sbatch(ctx, user, m.script, args...)

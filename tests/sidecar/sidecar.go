@@ -34,6 +34,7 @@ func Quoted(words []string) string {
 // goroutines.
 type Daemon struct {
 	Bin, Config, Log string // paths: the program, its configuration, and the log to which it appends
+	Thaws            bool   // jobs take turns on GPUs: those that are suspended are resumed when it ends
 
 	mu      sync.Mutex
 	process *os.Process
@@ -98,6 +99,12 @@ func (d *Daemon) supervise(cmd *exec.Cmd, ended chan<- struct{}) {
 			out, err := d.Fairlease(ctx, []string{"SERVICE_RESULT=signal"}, "release", "--after-crash", "--patience", "5s")
 			cancel()
 			d.note("ended with %v; release --after-crash: %v: %s", end, err, strings.TrimSpace(out))
+		}
+		if d.Thaws {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			out, err := d.Fairlease(ctx, nil, "thaw", "--all")
+			cancel()
+			d.note("thaw --all: %v: %s", err, strings.TrimSpace(out))
 		}
 		time.Sleep(time.Second) // RestartSec
 		var err error
