@@ -38,6 +38,28 @@ func TestLossAndIdleAreOfTheDueAndOfAll(t *testing.T) {
 	}
 }
 
+// Jobs that take turns are measured by their run times, which begin anew when they are requeued; where both ran, each had half of the GPU.
+func TestHeldInTurns(t *testing.T) {
+	s := &site{ran: map[string]time.Duration{}}
+	for _, looks := range [][]queued{
+		{{id: "1", user: "alice", state: "RUNNING", ran: 3 * time.Second}, {id: "2", user: "bob", state: "SUSPENDED", ran: 40 * time.Second}},
+		{{id: "1", user: "alice", state: "SUSPENDED", ran: 30 * time.Second}, {id: "2", user: "bob", state: "RUNNING", ran: 60 * time.Second}},
+		{{id: "1", user: "alice", state: "PENDING"}, {id: "2", user: "bob", state: "RUNNING", ran: 70 * time.Second}},
+		{{id: "1", user: "alice", state: "RUNNING", ran: 2 * time.Second}, {id: "2", user: "bob", state: "RUNNING", ran: 80 * time.Second}},
+	} {
+		s.count(looks)
+	}
+	got := heldInTurns(s.sinceForgotten(), 100*time.Second) // 32 and 80 s of 100
+	if got[strategistsOwn] != 26 || got[opponents] != 74 {
+		t.Errorf("of 100 s of the GPU: %v", got)
+	}
+	s.forget()
+	s.count([]queued{{id: "1", user: "alice", state: "RUNNING", ran: 7 * time.Second}})
+	if got := s.sinceForgotten()[strategistsOwn]; got != 5*time.Second {
+		t.Errorf("%s since then, want 5s", got)
+	}
+}
+
 // Rows go into the table of a text, and the worst are read from it again.
 func TestTableKeepsItsRows(t *testing.T) {
 	play := func(name, suite string, gain float64) row {

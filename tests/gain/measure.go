@@ -129,7 +129,7 @@ func table(cells map[string]string) string {
 	var b strings.Builder
 	grounds := allGrounds()
 	fmt.Fprintf(&b, "| strategy | what the user does | %s | note |\n|---|---|%s---|\n", strings.Join(grounds, " | "), strings.Repeat("---|", len(grounds)))
-	for _, s := range append([]strategy{honest, honestLong}, strategies...) {
+	for _, s := range slices.Concat(references, strategies) {
 		fmt.Fprintf(&b, "| %s | %s |", s.name, s.does)
 		for _, g := range grounds {
 			fmt.Fprintf(&b, " %s |", cells[s.name+", "+g])
@@ -221,6 +221,20 @@ func held(ctx context.Context, c *testcluster.Cluster, from, to time.Time) (map[
 		}
 	}
 	return sums, nil
+}
+
+// heldInTurns divides the time of the only GPU between the accounts of two jobs that take turns on it, which ran for so long: while both ran, each
+// had half of it.
+func heldInTurns(ran map[string]time.Duration, length time.Duration) map[string]float64 {
+	both := -length.Seconds()
+	for _, r := range ran {
+		both += r.Seconds()
+	}
+	sums := map[string]float64{}
+	for account, r := range ran {
+		sums[account] = r.Seconds() - max(both, 0)/2
+	}
+	return sums
 }
 
 // gpus gives the GPUs of a list of TRES.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -53,7 +54,11 @@ func (g *ground) play(ctx context.Context, batch []pairing, o options) ([]row, e
 // match plays a pairing: both tenants are honest for two terms; then all jobs end, the strategist comes, and two terms later the other
 // tenant, which is honest. From there on their GPUs are measured.
 func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.WaitGroup) (r row) {
-	r = row{pairing: p, capacity: float64(nodes*perNode*o.terms) * o.term.Seconds()}
+	length := time.Duration(o.terms) * o.term
+	if p.slices {
+		length *= 2 // a turn may be half a minute at least
+	}
+	r = row{pairing: p, capacity: p.gpus() * length.Seconds()}
 	s, err := g.raise(ctx, p)
 	raised.Done()
 	defer func() { r.err = errors.Join(r.err, s.keep(o.keep), s.down()) }()
@@ -68,15 +73,17 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	defer stop()
 	looks.Go(func() { s.look(looking) })
 
-	before := honest
+	before, rival := honest, honest
+	if p.slices {
+		before, rival = honestTurns, honestTurns
+	}
 	if p.before != nil {
 		before = strategy{name: p.name, play: p.before, depth: honest.depth}
 	}
-	rival := honest
+	s.during(ctx, 2*o.term, s.plays("alice", before), s.plays("bob", rival))
 	if p.rival != nil {
 		rival = *p.rival
 	}
-	s.during(ctx, 2*o.term, s.plays("alice", before), s.plays("bob", honest))
 	if err := s.clear(ctx); err != nil {
 		r.err = err
 		return r
@@ -85,13 +92,21 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	playing, enough := context.WithCancel(ctx)
 	var hands sync.WaitGroup
 	hands.Go(func() { strategist(playing) })
-	wait(ctx, 2*o.term)
+	if p.slices { // a pair is found at the end of a term
+		hands.Go(func() { s.plays("bob", rival)(playing) })
+	}
+	wait(ctx, 2*s.term)
 	from := time.Now().Truncate(time.Second)
 	busy, all := work()
 	s.forget()
-	s.during(ctx, time.Until(from.Add(time.Duration(o.terms)*o.term)), s.plays("bob", rival))
+	if rest := time.Until(from.Add(length)); p.slices {
+		wait(ctx, rest)
+	} else {
+		s.during(ctx, rest, s.plays("bob", rival))
+	}
 	to := time.Now().Truncate(time.Second)
 	nowBusy, nowAll := work()
+	ran := s.sinceForgotten()
 	enough()
 	hands.Wait()
 	if ctx.Err() != nil {
@@ -99,10 +114,13 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 		return r
 	}
 	r.slowest = s.longest()
-	r.capacity = float64(nodes*perNode) * to.Sub(from).Seconds()
+	r.capacity = p.gpus() * to.Sub(from).Seconds()
 	r.busy = 100 * (nowBusy - busy) / max(nowAll-all, 1)
 	wait(ctx, 3*time.Second) // slurmdbd hears of starts and ends later than slurmctld
 	sums, err := held(ctx, s.Cluster, from, to)
+	if p.slices {
+		sums = heldInTurns(ran, to.Sub(from))
+	}
 	if err == nil {
 		r.grants, r.failed, err = granted(ctx, s.dsn, from, to)
 	}
@@ -170,6 +188,7 @@ func (s *site) look(ctx context.Context) {
 				}
 			}
 			s.mu.Lock()
+			s.count(queue)
 			s.queue, s.at = queue, begin
 			if info, err := os.Stat(s.heartbeat()); err == nil {
 				s.slowest = max(s.slowest, time.Since(info.ModTime()))
@@ -190,10 +209,34 @@ func elapsed(text string) time.Duration {
 	return time.Duration(sum) * time.Second
 }
 
+// count adds for how long jobs have run since the last look. The time of a job begins anew when it is requeued.
+func (s *site) count(queue []queued) {
+	now := map[string]time.Duration{}
+	for _, q := range queue {
+		was := s.runs[q.id]
+		if q.state == "PENDING" {
+			continue
+		}
+		if now[q.id] = q.ran; q.ran < was {
+			was = 0
+		}
+		s.ran[map[string]string{"alice": strategistsOwn, "bob": opponents}[q.user]] += q.ran - was
+	}
+	s.runs = now
+}
+
 func (s *site) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slowest = 0
+	clear(s.ran)
+}
+
+// sinceForgotten gives for how long the jobs of each account have run since then.
+func (s *site) sinceForgotten() map[string]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.ran)
 }
 
 func (s *site) longest() time.Duration {

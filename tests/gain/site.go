@@ -89,16 +89,32 @@ type site struct {
 	dsn  string // of its journal
 
 	mu      sync.Mutex
-	queue   []queued      // the jobs that wait or run, by the last look
-	at      time.Time     // the time of that look
-	slowest time.Duration // the longest time without a heartbeat, so far
+	queue   []queued                 // the jobs that wait or run, by the last look
+	at      time.Time                // the time of that look
+	slowest time.Duration            // the longest time without a heartbeat, so far
+	runs    map[string]time.Duration // by job that runs: for how long, by that look
+	ran     map[string]time.Duration // by account: for how long its jobs have run
+}
+
+// gpus gives the GPUs of the site of a strategy.
+func (x *strategy) gpus() float64 {
+	if x.slices {
+		return 1
+	}
+	return nodes * perNode
 }
 
 func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	dsn, n, err := g.database(ctx)
-	s = &site{pairing: p, term: g.term, dsn: dsn}
+	s = &site{pairing: p, term: g.term, dsn: dsn, ran: map[string]time.Duration{}}
 	if err != nil {
 		return s, err
+	}
+	of := testcluster.NodeGroup{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode, Extra: "Feature=fast,slow"}
+	more := p.settings
+	if p.slices { // a term is of at least two turns
+		of.Count, of.GPUs, of.Shards = 1, 1, 2
+		s.term, more = 6*g.term, more+"sharing: {slices: on, quantum: 30s, memory: {v100: 32g}}\n"
 	}
 	names := make([]string, len(managed))
 	for i, m := range managed {
@@ -108,13 +124,13 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	if p.gate == "begin" {
 		license = ""
 	}
-	extra := "Licenses=fairlease:1000000,matlab:4\n"
+	extra := "Licenses=fairlease:1000000,matlab:4\nPreemptParameters=suspend_grace_time=0\n"
 	if p.suite == "forky" { // 24.11 does not have it
 		extra += "SlurmctldParameters=enable_expedited_requeue\n"
 	}
 	s.Cluster, err = testcluster.Up(ctx, testcluster.Options{
 		Suite: p.suite, Attached: true, Plugin: testcluster.PluginC,
-		Nodes:      []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode, Extra: "Feature=fast,slow"}},
+		Nodes:      []testcluster.NodeGroup{of},
 		Partitions: managed,
 		Accounts: []testcluster.Account{{Name: strategistsOwn, Users: []string{"alice", "carol"}}, {Name: "nlp-a", Parent: "nlp", Users: []string{"alice"}},
 			{Name: "nlp-b", Parent: "nlp", Users: []string{"alice"}}, {Name: opponents, Users: []string{"bob"}}, {Name: "vision-a", Parent: "vision", Users: []string{"bob"}}},
@@ -134,7 +150,7 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 		}
 	}
 	s.daemon = &testsidecar.Daemon{Bin: g.bin, Config: filepath.Join(s.Dir, "fairlease.yaml"), Log: filepath.Join(s.Dir, "fairlease.log")}
-	settings := s.settings(strings.Join(names, ", "), license) + p.settings +
+	settings := s.settings(strings.Join(names, ", "), license) + more +
 		fmt.Sprintf("database: {url: %q}\nfiles: {heartbeats: %s, state: %s}\n", dsn, s.HeartbeatDir(), filepath.Join(g.dir, fmt.Sprintf("state%d", n)))
 	if err := os.WriteFile(s.daemon.Config, []byte(settings), 0o600); err != nil {
 		return s, err
@@ -209,6 +225,10 @@ func (s *site) settings(partitions, license string) string {
 	scaled := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(s.term) / float64(15*time.Minute)).Round(time.Millisecond)
 	}
+	allowance := scaled(15 * time.Minute)
+	if s.slices { // on the only GPU a job that may not be stopped keeps out all others
+		allowance = time.Hour
+	}
 	return fmt.Sprintf(`mode: act
 partitions: [%s]
 interval: 1s
@@ -226,6 +246,6 @@ forecast: {every: 0s}
 metrics: {listen: ''}
 web: {listen: '', socket: ''}
 log: {format: json}
-`, partitions, s.term, scaled(5*time.Minute), max(scaled(time.Minute), time.Second), ttl, license, scaled(15*time.Minute), scaled(2*time.Hour), scaled(15*time.Minute), scaled(5*time.Minute),
+`, partitions, s.term, scaled(5*time.Minute), max(scaled(time.Minute), time.Second), ttl, license, scaled(15*time.Minute), scaled(2*time.Hour), allowance, scaled(5*time.Minute),
 		scaled(4*time.Hour), scaled(12*time.Hour), s.RestSocket(), testsidecar.Quoted(s.Scontrol()), max(scaled(5*time.Minute), 3*time.Second))
 }

@@ -29,6 +29,7 @@ type strategy struct {
 	before   func(context.Context, *player)     // in place of honest jobs before the match
 	prepare  func(context.Context, *site) error // by administrators, before the daemon starts
 	settings string                             // further lines of fairlease.yaml
+	slices   bool                               // on a site with one GPU, whose jobs take turns
 }
 
 // shape is the size of a job.
@@ -53,11 +54,22 @@ var honest = strategy{name: "honest", does: "plain jobs of moderate length", dep
 // honestLong is that by which strategies are judged whose jobs outlast the match: their GPUs never idle between two jobs.
 var honestLong = strategy{name: "honest long", does: "long jobs that save", depth: 6, jobs: long, args: savesOn}
 
+// honestTurns is that by which strategies are judged that take turns on a GPU with the honest tenant.
+var honestTurns = strategy{name: "honest turns", does: "a long job that takes turns on a GPU with one of the other tenant", slices: true, play: live(1, modest, nil)}
+
+// references are the honest strategies.
+var references = []strategy{honest, honestLong, honestTurns}
+
 // isHonest tells whether others are judged by a strategy.
-func (x *strategy) isHonest() bool { return x.name == honest.name || x.name == honestLong.name }
+func (x *strategy) isHonest() bool {
+	return slices.ContainsFunc(references, func(r strategy) bool { return r.name == x.name })
+}
 
 // judgedBy gives the honest strategy by which another one is judged: with jobs that are as long.
 func (x *strategy) judgedBy() strategy {
+	if x.slices {
+		return honestTurns
+	}
 	if x.keeps || x.play == nil && slices.ContainsFunc(x.shapes(), func(s shape) bool { return s.seconds == hour }) {
 		return honestLong
 	}
@@ -304,6 +316,24 @@ var strategies = []strategy{
 	{name: "oversubscribe", does: "plain jobs with --oversubscribe", depth: 10, args: []string{"--oversubscribe"}},
 	{name: "coordinator", does: "tenants.level 2: six sub-accounts with fairshare=parent", depth: 18, jobs: inAccounts("c1", "c2", "c3", "c4", "c5", "c6", "nlp-a"), settings: "tenants: {level: 2}\n", prepare: coordinator},
 	{name: "reservation", does: "a node is reserved for the account; plain jobs without --reservation", depth: 10, prepare: course},
+	{name: "turns resumed", does: "a long job that takes turns; its owner resumes it whenever it is suspended (Slurm 26.05)", slices: true, play: live(1, modest, resumed(0))},
+	{name: "turns begun early", does: "a long job that takes turns; its owner resumes it once it has been suspended for most of the other's turn (Slurm 26.05)", slices: true, play: live(1, modest, resumed(25*time.Second))},
+	{name: "turns kept", does: "a long job that takes turns; its owner suspends it at the end of each, and resumes it after a moment (Slurm 26.05)", slices: true, play: live(1, modest, lasting(
+		func(ctx context.Context, p *player, j queued, lasts time.Duration) {
+			switch {
+			case j.state == "RUNNING" && lasts >= 26*time.Second:
+				p.does(ctx, "scontrol", "suspend", j.id)
+			case j.state == "SUSPENDED" && lasts >= 3*time.Second && lasts < 6*time.Second:
+				p.does(ctx, "scontrol", "resume", j.id)
+			}
+		}))},
+	{name: "turns requeued", note: "+68 with the default stop.allowance: on the only GPU its job uses up its budget for stops, and stays", does: "a long job that takes turns; its owner requeues it whenever it is suspended", slices: true, play: live(1, modest, func(ctx context.Context, p *player, j queued) {
+		if j.state == "SUSPENDED" {
+			p.does(ctx, "scontrol", "requeue", j.id)
+		}
+	})},
+	{name: "many turns", does: "20 long jobs that take turns", slices: true, play: live(20, modest, nil)},
+	{name: "turns on little memory", does: "a long job that takes turns and says that it needs 1 MB of GPU memory", slices: true, play: live(1, "1m", nil)},
 	{name: "reservation flip", does: "a node is reserved for the account; long jobs that save get ReservationName=course once they run", depth: 6, jobs: long, args: savesOn, running: []string{"ReservationName=course"}, prepare: course},
 }
 
@@ -398,6 +428,56 @@ func flips(words ...string) func(context.Context, *player, queued) {
 			p.does(ctx, "scontrol", "update", "jobid="+j.id, words[time.Now().Unix()%int64(len(words))])
 		}
 	}
+}
+
+// modest is the GPU memory of jobs that may take turns on their GPUs of 32 GB.
+const modest = "14g"
+
+// live keeps so many long jobs that may take turns, each with so much GPU memory, and does something to each at every look.
+func live(count int, memory string, act func(context.Context, *player, queued)) func(context.Context, *player) {
+	x := strategy{args: []string{"-t", "90", "--requeue", "--open-mode=append", "--comment=share=yes,mem.v100=" + memory + ",saves=term"}}
+	return func(ctx context.Context, p *player) {
+		for ctx.Err() == nil {
+			jobs := p.mine(ctx)
+			for _, j := range jobs {
+				if act != nil {
+					act(ctx, p, j)
+				}
+			}
+			for n := len(jobs); n < count && ctx.Err() == nil; n++ {
+				p.submit(ctx, x, shape{gpus: 1, seconds: hour})
+			}
+		}
+	}
+}
+
+// lasting does something to each job, by the time for which it has been in its state.
+func lasting(act func(ctx context.Context, p *player, j queued, lasts time.Duration)) func(context.Context, *player, queued) {
+	var mu sync.Mutex
+	type state struct {
+		name  string
+		since time.Time
+	}
+	of := map[string]state{}
+	return func(ctx context.Context, p *player, j queued) {
+		mu.Lock()
+		was := of[p.Name+"/"+j.id]
+		if was.name != j.state {
+			was = state{j.state, time.Now()}
+			of[p.Name+"/"+j.id] = was
+		}
+		mu.Unlock()
+		act(ctx, p, j, time.Since(was.since))
+	}
+}
+
+// resumed resumes jobs that have been suspended for so long.
+func resumed(after time.Duration) func(context.Context, *player, queued) {
+	return lasting(func(ctx context.Context, p *player, j queued, lasts time.Duration) {
+		if j.state == "SUSPENDED" && lasts >= after {
+			p.does(ctx, "scontrol", "resume", j.id)
+		}
+	})
 }
 
 // inAccounts gives the plain shapes in accounts in turn.
