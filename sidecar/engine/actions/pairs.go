@@ -83,7 +83,8 @@ func (t *turns) measured(i, partner int) cluster.Pair {
 		p = *was
 	}
 	j, other := &t.in.In.Snapshot.Cases[i].Job, &t.in.In.Snapshot.Cases[partner].Job
-	if !p.Beside && !j.Paused && !other.Paused || p.Beside && other.Paused {
+	took := t.in.In.Records[partner].Slice.Took > 0 // its owner resumed it meanwhile
+	if !p.Beside && (!j.Paused && !other.Paused || took) || p.Beside && other.Paused {
 		p.At = 0 // it is neither alone nor together for sure
 		return p
 	}

@@ -84,6 +84,29 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// A job is not alone while the owner of its partner lets that run between two rounds: else it would seem slow alone, and be put beside its partner.
+func TestRatesInATakenTurn(t *testing.T) {
+	const now = roundtest.Now
+	for took, want := range map[cluster.Span]float64{0: 3, cluster.Second: 0} {
+		var cases []cluster.Case
+		for i := range 2 {
+			j := roundtest.On(roundtest.Job(int64(i+1), "bio", 1, cluster.Running), "a", "v100", 1)
+			j.Job.Paused = i == 1
+			j.Record.Slice = &cluster.Slice{Runs: i == 0, At: now.Add(-cluster.Minute)}
+			cases = append(cases, j)
+		}
+		cases[0].Record.Slice.Pair = &cluster.Pair{With: 2, Steps: 10, At: now.Add(-50 * cluster.Second)}
+		cases[1].Record.Slice.Took = took
+		s := roundtest.Snapshot(cases...)
+		s.Settings.Slices = &cluster.Slices{Quantum: cluster.Minute, Pairs: true}
+		s.Progress = []cluster.Progress{{Job: cases[0].Job.ID, Steps: 130, At: now.Add(-10 * cluster.Second)}}
+		in, _ := roundtest.Facts(s)
+		if p := (&turns{in: &Input{In: in}}).measured(0, 1); p.Alone != want {
+			t.Errorf("partner ran for %v meanwhile: %+v, want %v steps a second alone", took, p, want)
+		}
+	}
+}
+
 // Rates are over the time in which a job ran between two reports.
 func TestRatesOfPairs(t *testing.T) {
 	var p cluster.Pair
