@@ -42,7 +42,7 @@ func auditCommand(p *program) *cobra.Command {
 	var since, until string
 	var of store.Acts
 	c := &cobra.Command{Use: "audit", Short: "list who changed which setting, and what administrators did", Long: aboutAudit, Args: exactly(),
-		Example: "  fairlease audit --since 30d\n  fairlease audit --key mode\n  fairlease audit --key override --by ann --json",
+		Example: "  fairlease audit --since 30d\n  fairlease audit --key mode\n  fairlease audit --key override --by alice --json",
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if of.Since, of.Until, err = window(p, since, until); err != nil {
 				return err

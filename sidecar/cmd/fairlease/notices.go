@@ -37,7 +37,7 @@ func noticesCommand(p *program) *cobra.Command {
 		kinds += fmt.Sprintf("  %-7s %s\n", k.Name, k.Words)
 	}
 	c := &cobra.Command{Use: "notices", Short: "list the notices to a user, and choose which ones it gets", Long: fmt.Sprintf(aboutNotices, kinds), Args: exactly(),
-		Example: "  fairlease notices\n  fairlease notices choose --kinds stop,idle --quiet 22:00-07:00\n  fairlease notices choose --user ann --kinds none",
+		Example: "  fairlease notices\n  fairlease notices choose --kinds stop,idle --quiet 22:00-07:00\n  fairlease notices choose --user alice --kinds none",
 		RunE: func(c *cobra.Command, _ []string) error {
 			name, err := userOr(of)
 			if err != nil {
