@@ -33,6 +33,7 @@ func TestConfigDiff(t *testing.T) {
 		{"weights", base + "tenants: {weights: {nlp: 3, vision: 1}}\n", failure.No, []string{"tenants.weights.nlp", "vision", "move the entitlement", "DUE"}},
 		{"restart", base + "slurm: {timeout: 5s}\n", failure.No, []string{"slurm.timeout", "20s", "5s", "yes", "would decide as it does now"}},
 		{"partition", base + "partitions: [other]\n", failure.No, []string{"partitions", "is left alone: partition gpu is not managed", "lease ends: no longer leased"}},
+		{"observe", strings.Replace(base, "mode: act", "mode: observe", 1), failure.No, []string{"mode", "Mode observe: from the next round on nothing is changed in Slurm"}},
 		{"bad", "mode: act\nlease: {term: soon}\n", failure.Misuse, []string{"bad.yaml", "lease.term"}},
 	} {
 		r := s.run(t, "config", "diff", file(c.name+".yaml", c.text))
@@ -44,6 +45,9 @@ func TestConfigDiff(t *testing.T) {
 				t.Errorf("%s: does not say %q\n%s%s", c.name, w, r.out, r.err)
 			}
 		}
+	}
+	if r := s.run(t, "config", "diff", filepath.Join(dir, "same.yaml")); strings.Contains(r.out, "0.0%") || strings.Contains(r.out, "Mode ") {
+		t.Errorf("of no difference it says\n%s", r.out)
 	}
 	var o outlook.Otherwise
 	r := s.run(t, "config", "diff", filepath.Join(dir, "weights.yaml"), "--json", "--for", "2h")

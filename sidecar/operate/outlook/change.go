@@ -101,6 +101,13 @@ func (x *Reconfigured) Ask(ctx context.Context, s *store.Store) (*Otherwise, err
 // mostNamed is how many jobs of a kind people are told of; programs get all.
 const mostNamed = 10
 
+// modes say what a new mode changes, which a round in which little happens may not show.
+var modes = map[string]string{
+	string(loop.Observe): "Mode observe: from the next round on nothing is changed in Slurm; gates lapse, and running jobs run on.",
+	string(loop.Canary):  "Mode canary: only the partitions of canary and the jobs of canary_jobs are gated, stopped and leased.",
+	string(loop.Act):     "Mode act: jobs of all managed partitions are gated, stopped and leased.",
+}
+
 // Write writes the differences.
 func (o *Otherwise) Write(p *view.Page) error {
 	if p.JSON {
@@ -120,7 +127,16 @@ func (o *Otherwise) Write(p *view.Page) error {
 		return nil
 	}
 	e := o.Round
-	p.Printf("\nBy round %d of %s: %s. That is %.1f%% of %d GPUs.\n", e.Round, p.Time(e.At), e, e.Percent(), e.GPUs)
+	p.Printf("\nBy round %d of %s: %s.", e.Round, p.Time(e.At), e)
+	if !e.None() {
+		p.Printf(" That is %.1f%% of %d GPUs.", e.Percent(), e.GPUs)
+	}
+	p.Printf("\n")
+	for _, k := range o.Keys {
+		if text := modes[view.ValueOf(k.After)]; k.Key == "mode" && text != "" {
+			p.Printf("%s\n", text)
+		}
+	}
 	for _, x := range e.Unknown {
 		p.Printf("not known: %s\n", x)
 	}
