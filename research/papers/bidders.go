@@ -33,7 +33,8 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	may, at := map[cluster.JobKey][]int{}, map[string]int{}
 	gpus = make([]int, r.Pools)
 	for p := range gpus {
-		gpus[p] = r.Field.Due.Ledger.Pools[p].GPUs - r.Field.Due.Ledger.Pools[p].BadGPUs
+		all, bad := r.Field.Site.Count(p)
+		gpus[p] = all - bad
 	}
 	for k := range r.Jobs {
 		j := &r.Jobs[k]

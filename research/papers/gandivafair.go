@@ -101,7 +101,7 @@ func (r *round) strides() []stride.Pass {
 	}
 	capacity := cluster.MicroGPU(0)
 	for i := range r.Field.Due.Ledger.Pools {
-		capacity += cluster.MicroGPU(r.Field.Due.Ledger.Pools[i].GPUs-r.Field.Due.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
+		capacity += cluster.MicroGPU(r.Field.Due.Ledger.Pools[i].GPUs - r.Field.Due.Ledger.Pools[i].BadGPUs)
 	}
 	strides := make([]stride.Pass, len(r.Field.In.Tenants))
 	for t, tickets := range policy.Readjust(capacity, weights, wants) {

@@ -103,7 +103,8 @@ func (m *mechanism) count(r *round) tally {
 		at: make(map[cluster.JobKey]int, len(r.Jobs)), starts: map[cluster.JobKey]int{}, hosts: map[cluster.JobKey]int{},
 		may: make([][]int, len(r.Jobs)), alone: make([]alone, len(r.Jobs))}
 	for p := range next.gpus {
-		next.gpus[p] = r.Field.Due.Ledger.Pools[p].GPUs - r.Field.Due.Ledger.Pools[p].BadGPUs
+		all, bad := r.Field.Site.Count(p)
+		next.gpus[p] = all - bad
 	}
 	for k := range r.Jobs {
 		next.at[r.Field.In.Records[r.Jobs[k].Case].Key] = k

@@ -78,8 +78,9 @@ func (r *round) open() int {
 // capacity gives the healthy GPUs.
 func (r *round) capacity() int {
 	n := 0
-	for i := range r.Field.Due.Ledger.Pools {
-		n += r.Field.Due.Ledger.Pools[i].GPUs - r.Field.Due.Ledger.Pools[i].BadGPUs
+	for p := range r.Field.Due.Ledger.Pools {
+		all, bad := r.Field.Site.Count(p)
+		n += all - bad
 	}
 	return n
 }

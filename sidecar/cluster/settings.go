@@ -145,6 +145,9 @@ type Settings struct {
 	Reference     string     `json:"reference,omitempty"`
 	Prices        []Price    `json:"prices,omitempty"`
 
+	// Worths has the GPU models whose devices count as parts of a GPU, by model: the instances of GPUs that MIG splits.
+	Worths []Worth `json:"worths,omitempty"`
+
 	// SiteFactor is added to the priority of a job with a new lease, so that no ungated job
 	// precedes it in Slurm's queue; 0 = unchanged.
 	SiteFactor int64 `json:"site_factor,omitempty"`
@@ -173,6 +176,58 @@ type JobWeight struct {
 type Price struct {
 	Model string  `json:"model"`
 	Price float64 `json:"price"`
+}
+
+// Worth is the part of a GPU that each device of a model counts as.
+type Worth struct {
+	Model string   `json:"model"`
+	Worth MicroGPU `json:"worth"`
+}
+
+// Worth gives the part of a GPU that a device of a model counts as: all of it, unless Worths says otherwise.
+func (s *Settings) Worth(model string) MicroGPU {
+	for i := range s.Worths {
+		if s.Worths[i].Model == model {
+			return s.Worths[i].Worth
+		}
+	}
+	return WholeGPU
+}
+
+// PoolWorths has what a device of each pool counts as; the zero PoolWorths a GPU for all.
+type PoolWorths struct {
+	Settings *Settings
+	Pools    []string // models
+}
+
+// Of gives the worth of a device of a pool, by its number.
+func (w PoolWorths) Of(pool int) MicroGPU {
+	if w.Settings == nil || len(w.Settings.Worths) == 0 {
+		return WholeGPU
+	}
+	return w.Settings.Worth(w.Pools[pool])
+}
+
+// In gives what a number of devices counts in a pool.
+func (w PoolWorths) In(pool int, devices MicroGPU) MicroGPU { return devices.At(w.Of(pool)) }
+
+// Counted gives the size of holdings as it counts in accounts.
+func (s *Settings) Counted(holds []Holding) (all Size) {
+	if len(s.Worths) == 0 {
+		return SizeHeld(holds)
+	}
+	for i := range holds {
+		all = all.And(holds[i].Size.At(s.Worth(holds[i].Model)))
+	}
+	return all
+}
+
+// CountHeld gives the GPUs of holdings as they count in accounts.
+func (s *Settings) CountHeld(holds []Holding) (n GPUCount) {
+	for i := range holds {
+		n += holds[i].Size.At(s.Worth(holds[i].Model)).Count()
+	}
+	return n
 }
 
 // KindRule assigns the jobs that match it to a kind. In patterns * matches any letters and ? one

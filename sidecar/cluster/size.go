@@ -9,12 +9,15 @@ import (
 
 // Size is how many GPUs a job asks for, is leased or holds: a number of devices, and the part of each. 8 whole GPUs are {8, WholeGPU}, half a
 // GPU is {1, WholeGPU / 2}, no GPU is the zero Size. Devices is what a size takes of a node; Amount and Over are what it counts in accounts.
+//
+// In requests and holdings the part is of a device. In leases and accounts (ModelSize) it is of a GPU: At converts it, where a device
+// counts as less (Settings.Worths).
 type Size struct {
 	Devices int      `json:"devices"`
 	Part    MicroGPU `json:"part"`
 }
 
-// ModelSize is the size of GPUs of one model that a job holds, or held.
+// ModelSize is the size of GPUs of one model that a job holds, or held. In records it is what they count in accounts.
 type ModelSize struct {
 	Model string `json:"model"`
 	Size  Size   `json:"count"`
@@ -56,7 +59,15 @@ func (s Size) And(o Size) Size {
 	return Size{s.Devices + o.Devices, max(s.Part, o.Part)}
 }
 
-// SizeHeld gives the size of holdings together.
+// At gives what a size of devices counts where each is worth a part of a GPU, rounded down.
+func (s Size) At(worth MicroGPU) Size {
+	if worth != WholeGPU && s.Devices > 0 {
+		s.Part = max(s.Part.At(worth), 1)
+	}
+	return s
+}
+
+// SizeHeld gives the size of holdings together, in devices.
 func SizeHeld(holds []Holding) (all Size) {
 	for i := range holds {
 		all = all.And(holds[i].Size)

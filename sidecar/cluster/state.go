@@ -296,16 +296,16 @@ func (t *TenantPool) Lately(now Instant, quiet Span) MicroGPU {
 // PoolAccount balances a pool to the GPU-millisecond:
 // Capacity = Tenants + Untouchable + Overhead + Idle + Bad.
 type PoolAccount struct {
-	Pool        string  `json:"pool"`
-	GPUs        int     `json:"gpus"`     // at the last look, bad ones too
-	BadGPUs     int     `json:"bad_gpus"` // at the last look, with nothing running on them
-	Capacity    GPUTime `json:"capacity"`
-	Tenants     GPUTime `json:"tenants"`
-	Untouchable GPUTime `json:"untouchable"` // jobs that are charged to no tenant
-	Overhead    GPUTime `json:"overhead"`    // completing or suspended, neither used nor free; and work destroyed by stops
-	Idle        GPUTime `json:"idle"`
-	Bad         GPUTime `json:"bad"`
-	Stops       GPUTime `json:"stops,omitempty"` // remaining allowance for stops of all its jobs; negative = exceeded
+	Pool        string   `json:"pool"`
+	GPUs        GPUCount `json:"gpus"`     // at the last look, bad ones too, by the worth of its devices
+	BadGPUs     GPUCount `json:"bad_gpus"` // at the last look, with nothing running on them
+	Capacity    GPUTime  `json:"capacity"`
+	Tenants     GPUTime  `json:"tenants"`
+	Untouchable GPUTime  `json:"untouchable"` // jobs that are charged to no tenant
+	Overhead    GPUTime  `json:"overhead"`    // completing or suspended, neither used nor free; and work destroyed by stops
+	Idle        GPUTime  `json:"idle"`
+	Bad         GPUTime  `json:"bad"`
+	Stops       GPUTime  `json:"stops,omitempty"` // remaining allowance for stops of all its jobs; negative = exceeded
 }
 
 // UserAccount is a user's account inside its tenant, over all pools. A user's due in an interval is an equal part of the

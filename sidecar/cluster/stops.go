@@ -17,7 +17,7 @@ const LeastPerHour = 25
 func (s *StopsPerHour) None() bool { return *s == StopsPerHour{} }
 
 // Percent gives the limit for the site in percent of its GPUs; 0 = none. gpus are all its GPUs.
-func (s *StopsPerHour) Percent(shadow Shadow, gpus int) int {
+func (s *StopsPerHour) Percent(shadow Shadow, gpus GPUCount) int {
 	if !s.Auto {
 		return s.Site
 	}
@@ -52,10 +52,10 @@ func (s *Shadow) Add(span Span, gpus GPUCount) {
 }
 
 // PerHour gives the percentage of a site's GPUs that would have been stopped in an hour, rounded up. It is 0 before an hour was observed.
-func (s *Shadow) PerHour(gpus int) int {
+func (s *Shadow) PerHour(gpus GPUCount) int {
 	if s.Observed < Hour || gpus <= 0 {
 		return 0
 	}
-	all := MulDiv(int64(s.Observed), int64(CountOf(gpus)), int64(Hour)) // GPUs, times hours
+	all := MulDiv(int64(s.Observed), int64(gpus), int64(Hour)) // GPUs, times hours
 	return int((100*int64(s.GPUs) + all - 1) / max(all, 1))
 }

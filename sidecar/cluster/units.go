@@ -159,6 +159,14 @@ func Micro(n int) MicroGPU { return MicroGPU(n) * WholeGPU }
 // Devices gives the number of devices that hold so many GPUs.
 func (m MicroGPU) Devices() int { return int((m + WholeGPU - 1) / WholeGPU) }
 
+// At gives what a number of devices counts where each is worth a part of a GPU, rounded down.
+func (m MicroGPU) At(worth MicroGPU) MicroGPU {
+	if worth == WholeGPU {
+		return m
+	}
+	return MicroGPU(MulDiv(int64(m), int64(worth), int64(WholeGPU)))
+}
+
 // Float gives the number of GPUs.
 func (m MicroGPU) Float() float64 { return float64(m) / float64(WholeGPU) }
 

@@ -109,7 +109,7 @@ func (p *budgets) list(s *cluster.Snapshot, of func(string) string) []byte {
 			text = fmt.Appendf(nil, "%d\n", p.looked.Unix())
 		}
 		rest := fmt.Sprintf("%.3f %s %s %d %s %s\n", a.Hours-a.Used-a.Planned(s), strconv.FormatFloat(a.Hours, 'g', -1, 64), a.Per, a.End.Time().Unix(),
-			a.End.Time().In(a.Zone).Format("2006-01-02T15:04"), prices(&a.Budget, s.Nodes))
+			a.End.Time().In(a.Zone).Format("2006-01-02T15:04"), prices(&a.Budget, s))
 		for _, account := range p.accounts {
 			if of(account.Name) == a.Tenant && !strings.ContainsAny(account.Name, " \t\n,") {
 				text = fmt.Appendf(text, "%s %s %s", account.Name, a.Tenant, rest)
@@ -128,13 +128,13 @@ func (p *budgets) list(s *cluster.Snapshot, of func(string) string) []byte {
 	return text
 }
 
-// prices gives the prices of the models that cost more than the cheapest.
-func prices(b *spending.Budget, nodes []cluster.Node) string {
-	least, _ := b.Range(nodes)
+// prices gives the prices of devices of the models that cost more than the cheapest.
+func prices(b *spending.Budget, s *cluster.Snapshot) string {
+	least, _ := b.Range(s)
 	costs := map[string]float64{}
-	for i := range nodes {
-		for _, g := range nodes[i].GPUs {
-			if price := b.Price(g.Model); price > least {
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			if price := b.DevicePrice(&s.Settings, g.Model); price > least {
 				costs[g.Model] = price
 			}
 		}

@@ -464,7 +464,7 @@ func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 			}
 			got := map[string]float64{}
 			for i, row := range after.Tenants {
-				all := cluster.MicroGPU(after.Pools[i%len(nobodys)].GPUs) * cluster.WholeGPU
+				all := cluster.MicroGPU(after.Pools[i%len(nobodys)].GPUs)
 				s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]
 				received := row.Alloc + row.Deficit - before.Tenants[i].Alloc - before.Tenants[i].Deficit
 				got[row.Tenant] += s * (float64(received) + float64(nobodys[i%len(nobodys)])*float64(max(row.Entitlement, before.Tenants[i].Entitlement))/float64(all)) / float64(span)

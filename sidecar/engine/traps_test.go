@@ -384,8 +384,8 @@ func TestANodeThatGoesDownInMidLease(t *testing.T) {
 	w.Run(20 * minute)
 	w.SetNode("n01", "down")
 	w.Run(2 * minute)
-	if p := w.Last.State.Ledger.Pools[0]; p.BadGPUs != 2 {
-		t.Errorf("%d bad GPUs, want 2", p.BadGPUs)
+	if p := w.Last.State.Ledger.Pools[0]; p.BadGPUs != cluster.CountOf(2) {
+		t.Errorf("%s bad GPUs, want 2", p.BadGPUs)
 	}
 	if got := w.Standing("a", "v100").Entitlement; got != cluster.WholeGPU {
 		t.Errorf("with half of the GPUs down tenant a is entitled to %d millionths, want one GPU", got)

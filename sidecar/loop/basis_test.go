@@ -193,14 +193,14 @@ func TestAJobThatGrewSinceItsGrant(t *testing.T) {
 		lease  cluster.Lease
 		forced bool
 	}{
-		"grown":                         {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, true},
+		"grown":                         {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, true},
 		"behind another's":              {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Behind: 7}, true},
-		"not at the start":              {grows, 4, cluster.Running, cluster.Lease{State: cluster.Active, Size: cluster.Whole(1)}, false},
-		"granted so":                    {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(4)}, false},
-		"asks for more, and holds less": {grows, 1, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
-		"Slurm gave it more":            {func(*cluster.Job) {}, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
-		"whole nodes":                   {func(j *cluster.Job) { grows(j); j.Request.Exclusive = true }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
-		"session":                       {func(j *cluster.Job) { grows(j); j.Batch = false }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1)}, false},
+		"not at the start":              {grows, 4, cluster.Running, cluster.Lease{State: cluster.Active, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, false},
+		"granted so":                    {grows, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(4), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(4)}}}, false},
+		"asks for more, and holds less": {grows, 1, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, false},
+		"Slurm gave it more":            {func(*cluster.Job) {}, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, false},
+		"whole nodes":                   {func(j *cluster.Job) { grows(j); j.Request.Exclusive = true }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, false},
+		"session":                       {func(j *cluster.Job) { grows(j); j.Batch = false }, 4, cluster.Waiting, cluster.Lease{State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}, false},
 	} {
 		h := &history{T: t}
 		j := batch(1)
@@ -227,7 +227,7 @@ func TestAJobThatAskedForAShard(t *testing.T) {
 	part := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 8}
 	j.Request.Size, j.Request.Shards, j.Request.PerNode = part, 1, 0
 	h.only(sight(noon, j))
-	h.m.Leases, h.m.Records[0].Basis, h.m.Records[0].State = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: part}}, cluster.BasisOf(&j), cluster.Waiting
+	h.m.Leases, h.m.Records[0].Basis, h.m.Records[0].State = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: part, Nodes: []cluster.Holding{{Node: "n1", Size: part}}}}, cluster.BasisOf(&j), cluster.Waiting
 	j.Request.Size, j.Request.Shards, j.Request.PerNode = cluster.Whole(1), 0, 1
 	j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 	if got := h.look(sight(noon.Add(2000), j)).Cases[0]; !got.Record.Basis.Forced || got.Control != cluster.FullControl || got.Job.Request.Size != cluster.Whole(1) {
@@ -267,7 +267,7 @@ func TestATimeLimitRaisedSinceTheGrant(t *testing.T) {
 		j := batch(1)
 		j.Requeueable, j.Limit = false, cluster.Hour
 		h.only(sight(noon, j))
-		h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: cluster.Whole(1)}}
+		h.m.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}}
 		h.m.Records[0].Basis, h.m.Records[0].State, h.m.Records[0].Terms = cluster.BasisOf(&j), c.before, 1
 		c.change(&j)
 		j.State, j.Start, j.Holds = cluster.Running, noon.Add(1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
@@ -318,7 +318,7 @@ func TestAJobThatStartsAgainUnseen(t *testing.T) {
 		j := batch(1)
 		j.State, j.Start, j.Holds = cluster.Running, noon.Add(-1000), []cluster.Holding{{Node: "n1", Model: "v100", Size: cluster.Whole(1)}}
 		h.only(sight(noon, j))
-		h.m.Leases = []cluster.Lease{{Job: 1, State: c.lease, Size: cluster.Whole(1)}}
+		h.m.Leases = []cluster.Lease{{Job: 1, State: c.lease, Size: cluster.Whole(1), Nodes: []cluster.Holding{{Node: "n1", Size: cluster.Whole(1)}}}}
 		h.m.Records[0].Basis, h.m.Records[0].State = cluster.BasisOf(&j), c.before
 		j.Restarts, j.Submit, j.Start, j.Requeueable, j.Batch = j.Restarts+1, noon.Add(2000), noon.Add(3000), false, c.batch
 		for range 2 {

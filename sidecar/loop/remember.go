@@ -452,7 +452,7 @@ func grown(r *cluster.Record, j *cluster.Job, leases []cluster.Lease) bool {
 		return false
 	}
 	l := grantOf(r, leases)
-	return l != nil && cluster.SizeHeld(j.Holds).Amount() > max(l.Size.Amount(), b.Size.Amount())
+	return l != nil && cluster.SizeHeld(j.Holds).Amount() > max(cluster.SizeHeld(l.Nodes).Amount(), b.Size.Amount())
 }
 
 // longer tells whether a job that is seen running for the first time in its lease may run for longer than when it was granted: its owner

@@ -27,7 +27,7 @@ func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease, at clu
 	switch l := grantOf(r, leases); j.State {
 	case cluster.Waiting:
 		switch {
-		case l != nil && !l.Size.IsWhole(): // its grant may not have been carried out
+		case l != nil && !cluster.SizeHeld(l.Nodes).IsWhole(): // its grant may not have been carried out
 		case j.Request.Shards != s.Shards:
 			r.Slice = nil
 			return

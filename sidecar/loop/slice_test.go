@@ -10,7 +10,7 @@ import (
 func TestTakeSlice(t *testing.T) {
 	whole := cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1}
 	half := cluster.SliceOf(whole, 2, cluster.WholeGPU/2)
-	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Size: half.Size}}
+	grant := []cluster.Lease{{Job: 1, State: cluster.Granted, Size: half.Size, Nodes: []cluster.Holding{{Node: "n1", Size: half.Size}}}}
 	held := []cluster.Holding{{Node: "n1", Model: "v100", Size: half.Size, Index: []int{0}}}
 	for _, c := range []struct {
 		name    string

@@ -15,15 +15,17 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 		Leases: len(plan.State.Leases), LeasesEnded: len(plan.Ended), Claims: len(plan.State.Claims),
 		Actions: len(plan.Actions), Events: len(plan.Events),
 	}
+	gpus := cluster.MicroGPU(0)
 	for _, n := range snap.Nodes {
 		if n.Bad != "" {
 			r.NodesBad++
 			continue
 		}
 		for _, g := range n.GPUs {
-			r.GPUs += g.Count
+			gpus += cluster.Micro(g.Count).At(snap.Settings.Worth(g.Model))
 		}
 	}
+	r.GPUs = gpus.Devices()
 	for _, rec := range plan.State.Records {
 		if rec.Done != 0 {
 			continue
@@ -138,11 +140,11 @@ func statusRows(snap cluster.Snapshot, plan cluster.Plan) []statusRow {
 	return rows
 }
 
-func claimRows(plan cluster.Plan) []claimRow {
+func claimRows(plan cluster.Plan, settings *cluster.Settings) []claimRow {
 	rows := make([]claimRow, 0, len(plan.State.Claims))
 	for _, c := range plan.State.Claims {
 		row := claimRow{claimKey: claimKey{c.Job, stamp(c.Made)}, Pool: c.Pool, Nodes: nodesOf(c.Nodes), At: stamp(c.At)}
-		row.GPUs = cluster.CountHeld(c.Nodes)
+		row.GPUs = settings.CountHeld(c.Nodes)
 		rows = append(rows, row)
 	}
 	return rows

@@ -230,16 +230,16 @@ func (s Rounds) List(ctx context.Context, limit int) ([]Round, error) {
 
 // Pool shows how the GPU time of a pool was used.
 type Pool struct {
-	Pool        string          `json:"pool"`
-	GPUs        int             `json:"gpus" db:"gpus"`
-	BadGPUs     int             `json:"bad_gpus" db:"bad_gpus"`
-	Capacity    cluster.GPUTime `json:"capacity_gpu_ms" db:"capacity_gpu_ms"`
-	Tenants     cluster.GPUTime `json:"tenants_gpu_ms" db:"tenants_gpu_ms"`
-	Untouchable cluster.GPUTime `json:"untouchable_gpu_ms" db:"untouchable_gpu_ms"`
-	Overhead    cluster.GPUTime `json:"overhead_gpu_ms" db:"overhead_gpu_ms"`
-	Idle        cluster.GPUTime `json:"idle_gpu_ms" db:"idle_gpu_ms"`
-	Bad         cluster.GPUTime `json:"bad_gpu_ms" db:"bad_gpu_ms"`
-	AsOf        time.Time       `json:"as_of,omitzero"`
+	Pool        string           `json:"pool"`
+	GPUs        cluster.GPUCount `json:"gpus" db:"gpus"`
+	BadGPUs     cluster.GPUCount `json:"bad_gpus" db:"bad_gpus"`
+	Capacity    cluster.GPUTime  `json:"capacity_gpu_ms" db:"capacity_gpu_ms"`
+	Tenants     cluster.GPUTime  `json:"tenants_gpu_ms" db:"tenants_gpu_ms"`
+	Untouchable cluster.GPUTime  `json:"untouchable_gpu_ms" db:"untouchable_gpu_ms"`
+	Overhead    cluster.GPUTime  `json:"overhead_gpu_ms" db:"overhead_gpu_ms"`
+	Idle        cluster.GPUTime  `json:"idle_gpu_ms" db:"idle_gpu_ms"`
+	Bad         cluster.GPUTime  `json:"bad_gpu_ms" db:"bad_gpu_ms"`
+	AsOf        time.Time        `json:"as_of,omitzero"`
 }
 
 // Pools gives the use of GPU time of every pool.

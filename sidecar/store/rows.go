@@ -376,17 +376,17 @@ type bucketRow struct {
 }
 
 type poolRow struct {
-	Pool        string          `json:"pool"`
-	At          stamp           `json:"at"`
-	GPUs        int             `json:"gpus"`
-	BadGPUs     int             `json:"bad_gpus"`
-	Capacity    cluster.GPUTime `json:"capacity_gpu_ms"`
-	Tenants     cluster.GPUTime `json:"tenants_gpu_ms"`
-	Untouchable cluster.GPUTime `json:"untouchable_gpu_ms"`
-	Overhead    cluster.GPUTime `json:"overhead_gpu_ms"`
-	Idle        cluster.GPUTime `json:"idle_gpu_ms"`
-	Bad         cluster.GPUTime `json:"bad_gpu_ms"`
-	Stops       cluster.GPUTime `json:"stops_gpu_ms"`
+	Pool        string           `json:"pool"`
+	At          stamp            `json:"at"`
+	GPUs        cluster.GPUCount `json:"gpus"`
+	BadGPUs     cluster.GPUCount `json:"bad_gpus"`
+	Capacity    cluster.GPUTime  `json:"capacity_gpu_ms"`
+	Tenants     cluster.GPUTime  `json:"tenants_gpu_ms"`
+	Untouchable cluster.GPUTime  `json:"untouchable_gpu_ms"`
+	Overhead    cluster.GPUTime  `json:"overhead_gpu_ms"`
+	Idle        cluster.GPUTime  `json:"idle_gpu_ms"`
+	Bad         cluster.GPUTime  `json:"bad_gpu_ms"`
+	Stops       cluster.GPUTime  `json:"stops_gpu_ms"`
 }
 
 type chargeKey struct {

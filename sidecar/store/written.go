@@ -343,7 +343,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 		w.bound.diff(boundRows(plan)),
 		w.settings.diff([]settingsRow{{documentOf(snap.Settings)}}),
 		leases,
-		w.claims.diff(claimRows(plan)),
+		w.claims.diff(claimRows(plan, &snap.Settings)),
 		w.ledger.diff(ledger),
 		w.buckets.diff(bucketRows(plan)),
 		w.pools.diff(poolRows(plan)),

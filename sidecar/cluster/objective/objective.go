@@ -120,7 +120,7 @@ func (c *Counts) gpus(s *cluster.Snapshot, p *cluster.Plan) {
 		switch x := &s.Cases[i]; {
 		case !waits(x, s.Ledger.At) || x.Record.First == 0 || x.Record.First > s.Ledger.At:
 		case x.Job.Request.Model != "":
-			wanted[x.Job.Request.Model] += x.Job.Request.Size.Amount()
+			wanted[x.Job.Request.Model] += x.Job.Request.Size.Amount().At(s.Settings.Worth(x.Job.Request.Model))
 		default:
 			anywhere += x.Job.Request.Size.Amount()
 		}

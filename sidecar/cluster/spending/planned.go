@@ -2,12 +2,17 @@ package spending
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Range gives the lowest and the highest price of a GPU hour among the models of nodes; 1 if there are none.
-func (b *Budget) Range(nodes []cluster.Node) (least, most float64) {
+// DevicePrice gives the price of an hour of a device of a model: of what it counts as (cluster.Settings.Worths).
+func (b *Budget) DevicePrice(s *cluster.Settings, model string) float64 {
+	return b.Price(model) * s.Worth(model).Float()
+}
+
+// Range gives the lowest and the highest price of an hour of a device among the models of nodes; 1 if there are none.
+func (b *Budget) Range(s *cluster.Snapshot) (least, most float64) {
 	some := false
-	for i := range nodes {
-		for _, g := range nodes[i].GPUs {
-			price := b.Price(g.Model)
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			price := b.DevicePrice(&s.Settings, g.Model)
 			if !some {
 				least, most, some = price, price, true
 			}
@@ -25,7 +30,7 @@ func (b *Budget) Range(nodes []cluster.Node) (least, most float64) {
 // A waiting job that accepts any model counts as on the cheapest, and with features as on the dearest, as in the submit plugin (gate_hours).
 func (a *Account) Planned(s *cluster.Snapshot) float64 {
 	rest, sum := a.End.Sub(a.At), 0.0
-	cheapest, dearest := a.Range(s.Nodes)
+	cheapest, dearest := a.Range(s)
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		j := &c.Job
@@ -39,13 +44,13 @@ func (a *Account) Planned(s *cluster.Snapshot) float64 {
 				left = min(left, j.Start.Add(j.Limit+j.Suspend).Sub(a.At))
 			}
 			for _, h := range j.Holds {
-				sum += h.Size.Over(max(left, 0)).Hours() * a.Price(h.Model)
+				sum += h.Size.Over(max(left, 0)).Hours() * a.DevicePrice(&s.Settings, h.Model)
 			}
 		case j.State == cluster.Waiting && (j.Het == 0 || j.Parts > 0):
 			price, left := cheapest, a.End.Sub(max(a.At, c.Record.UserBegin))
 			switch {
 			case j.Request.Model != "":
-				price = a.Price(j.Request.Model)
+				price = a.DevicePrice(&s.Settings, j.Request.Model)
 			case j.Request.Features != "":
 				price = dearest
 			}

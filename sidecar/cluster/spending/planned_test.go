@@ -66,4 +66,8 @@ func TestPlanned(t *testing.T) {
 	if got := a.Planned(&s); got != 4 {
 		t.Errorf("any model, where there are h100 only: %v GPU-hours, want 4", got)
 	}
+	s.Settings.Worths = []cluster.Worth{{Model: "h100", Worth: cluster.WholeGPU / 4}}
+	if got := a.Planned(&s); got != 1 {
+		t.Errorf("where an h100 counts as a quarter of a GPU: %v GPU-hours, want 1", got)
+	}
 }

@@ -80,8 +80,8 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 	}
 	p := got.Pools[0]
 	if by := p.OutBy; p.Out != by[cluster.LeftOptOut]+by[cluster.LeftExcluded]+by[cluster.LeftReservation] || by[cluster.LeftOptOut] == 0 || by[cluster.LeftExcluded] == 0 ||
-		by[cluster.LeftReservation] != cluster.CountOf(4+p.GPUs-held) {
-		t.Errorf("out of reach: %s, %v, of %d GPUs and 4 spare ones, %d held", p.Out, by, p.GPUs, held)
+		by[cluster.LeftReservation] != cluster.CountOf(4-held)+p.GPUs {
+		t.Errorf("out of reach: %s, %v, of %s GPUs and 4 spare ones, %d held", p.Out, by, p.GPUs, held)
 	}
 	r = s.run(t, "status")
 	for _, want := range []string{"beyond    GPUs that cannot be leased: ", "4 reserved by others", " held by jobs that opt out of leases", " held by jobs that the configuration excludes"} {

@@ -81,7 +81,7 @@ func busy() *loop.Report {
 						{Tenant: "starving", Pool: "v100", Due: hour, Buckets: []cluster.Bucket{{Due: hour}}},
 						{Tenant: "undue", Pool: "v100", Alloc: hour, Buckets: []cluster.Bucket{{Alloc: hour}}},
 					},
-					Pools: []cluster.PoolAccount{{Pool: "v100", GPUs: 8, BadGPUs: 1, Tenants: 6 * hour, Untouchable: hour, Overhead: 2 * hour, Idle: 3 * hour, Bad: 4 * hour}},
+					Pools: []cluster.PoolAccount{{Pool: "v100", GPUs: cluster.CountOf(8), BadGPUs: cluster.CountOf(1), Tenants: 6 * hour, Untouchable: hour, Overhead: 2 * hour, Idle: 3 * hour, Bad: 4 * hour}},
 				},
 			},
 		},

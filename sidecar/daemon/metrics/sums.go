@@ -253,8 +253,8 @@ func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc
 	}
 	for i := range s.pools {
 		p := &s.pools[i]
-		gauge(poolGPUs, float64(p.GPUs), p.Pool)
-		gauge(poolBad, float64(p.BadGPUs), p.Pool)
+		gauge(poolGPUs, float64(p.GPUs)/float64(cluster.CountOf(1)), p.Pool)
+		gauge(poolBad, float64(p.BadGPUs)/float64(cluster.CountOf(1)), p.Pool)
 		counter(poolSeconds, inSeconds(p.Tenants), p.Pool, "tenants")
 		counter(poolSeconds, inSeconds(p.Untouchable), p.Pool, "untouchable")
 		counter(poolSeconds, inSeconds(p.Overhead), p.Pool, "overhead")

@@ -163,7 +163,7 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 	}
 	slice := w.in.Marks[i].Slice
 	if slice != nil && c.Control != cluster.ObserveOnly {
-		g.Basis.Request, g.Slice = cluster.SliceOf(c.Job.Request, slice.Shards, l.Size.Part), slice
+		g.Basis.Request, g.Slice = cluster.SliceOf(c.Job.Request, slice.Shards, l.Nodes[0].Size.Part), slice
 		w.gate.set(g)
 	}
 	loose := c.Loose()
@@ -179,13 +179,13 @@ func (w *writer) grant(out []cluster.Action, i int, reservation string) []cluste
 		return out
 	}
 	out, a := w.add(out, cluster.Grant, i)
-	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, l.Size.Count(), l.End
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, turnOf(w.in.In.Settings.SiteFactor, l.Size), r.UserNodes
+	a.Reason.Code, a.Reason.Pool, a.Reason.Need, a.Reason.Until = cluster.ReasonGranted, l.Pool, cluster.SizeHeld(l.Nodes).Count(), l.End
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, turnOf(w.in.In.Settings.SiteFactor, cluster.SizeHeld(l.Nodes)), r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	switch {
 	case slice != nil:
 		a.Ask = slice.Words()
-	case g.Slice != nil && l.Size.IsWhole():
+	case g.Slice != nil && cluster.SizeHeld(l.Nodes).IsWhole():
 		a.Ask = g.Slice.Ask
 	case g.Slice != nil: // its grant was not carried out
 		a.Ask = g.Slice.Words()

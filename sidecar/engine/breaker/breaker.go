@@ -27,7 +27,7 @@ const (
 
 // Site is what bounds follow from, besides the rule.
 type Site struct {
-	GPUs      int
+	GPUs      cluster.GPUCount
 	Tenants   int
 	Shadow    cluster.Shadow
 	Allowance cluster.Span // which a stop may cost a job
@@ -41,7 +41,7 @@ func Bound(rule *cluster.BreakerRule, kind cluster.FaultKind, u *cluster.Usual, 
 	if !bound.Auto {
 		return bound.Max
 	}
-	few, known := int64(least+site.GPUs/20), u.Observed >= cluster.Hour
+	few, known := least+int64(site.GPUs/cluster.CountOf(20)), u.Observed >= cluster.Hour
 	hourly := func(n int) int64 {
 		if !known {
 			return 0
@@ -50,8 +50,8 @@ func Bound(rule *cluster.BreakerRule, kind cluster.FaultKind, u *cluster.Usual, 
 	}
 	switch kind {
 	case cluster.LostWork:
-		planned := int64(site.Shadow.PerHour(site.GPUs)*site.GPUs) * int64(site.Allowance) / 100
-		return max(int64(site.GPUs)*int64(cluster.Hour)/10, times*planned)
+		planned := int64(site.Shadow.PerHour(site.GPUs)) * int64(cluster.MicroGPU(site.GPUs).Over(site.Allowance)) / 100
+		return max(int64(cluster.MicroGPU(site.GPUs).Over(cluster.Hour))/10, times*planned)
 	case cluster.Latency:
 		if u.Looked < cluster.Hour {
 			return 0

@@ -43,7 +43,7 @@ func TestBounds(t *testing.T) {
 		{"latency, as usual", auto, cluster.Latency, cluster.Usual{Looked: cluster.Hour, Looks: 2, Took: 8 * cluster.Second}, 100, shadow, 16_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Bound(&c.rule, c.kind, &c.usual, &Site{GPUs: c.gpus, Tenants: 2, Shadow: c.shadow, Allowance: 15 * cluster.Minute})
+			got := Bound(&c.rule, c.kind, &c.usual, &Site{GPUs: cluster.CountOf(c.gpus), Tenants: 2, Shadow: c.shadow, Allowance: 15 * cluster.Minute})
 			if got != c.want {
 				t.Errorf("the bound is %d, want %d", got, c.want)
 			}
@@ -59,7 +59,7 @@ type site struct {
 }
 
 func newSite(rule cluster.BreakerRule, tenants int) *site {
-	s := &site{Site: Site{GPUs: 100, Tenants: tenants, Allowance: 15 * cluster.Minute}}
+	s := &site{Site: Site{GPUs: cluster.CountOf(100), Tenants: tenants, Allowance: 15 * cluster.Minute}}
 	s.Round, s.Now, s.Settings.Breaker = 1, start, rule
 	return s
 }
@@ -203,14 +203,14 @@ func crowd(kind cluster.FaultKind, first, n int) (out []cluster.Fault) {
 // However many faults a round finds, it takes one step for each, and keeps about one bound of each kind.
 func TestManyFaultsInOneRound(t *testing.T) {
 	s := newSite(auto, 100)
-	s.GPUs = 4000
+	s.GPUs = cluster.CountOf(4000)
 	s.next(cluster.Minute, false, crowd(cluster.Requeued, 1, 20_000)...)
 	if trip := s.Breaker.Trip; trip == nil || trip.Count <= 210 || trip.Users != 100 || len(trip.Jobs) != cluster.MostTripJobs {
 		t.Errorf("20,000 requeues in one round: %+v", trip)
 	}
 	for _, n := range []int{5000, 20_000} {
 		s := newSite(auto, 100)
-		s.GPUs, s.Ledger.At = 4000, start
+		s.GPUs, s.Ledger.At = cluster.CountOf(4000), start
 		var found []cluster.Fault
 		for _, kind := range cluster.FaultKinds[2:] {
 			found = append(found, crowd(kind, 1, n)...)
@@ -227,7 +227,7 @@ func TestManyFaultsInOneRound(t *testing.T) {
 // Losses that are small are kept one by one up to a number, and then by user: none is forgotten, and the memory stays small.
 func TestManySmallLosses(t *testing.T) {
 	s := newSite(auto, 100)
-	s.GPUs = 4000
+	s.GPUs = cluster.CountOf(4000)
 	for k := range 40 {
 		s.next(10*cluster.Second, false, crowd(cluster.LostWork, 500*k, 500)...)
 	}
@@ -247,7 +247,7 @@ func BenchmarkManyFaults(b *testing.B) {
 	for _, n := range []int{5000, 20_000, 80_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s, found := newSite(auto, 100), crowd(cluster.Requeued, 1, n)
-			s.GPUs = 4000
+			s.GPUs = cluster.CountOf(4000)
 			for b.Loop() {
 				Next(&s.Snapshot, &s.Site, found, false)
 			}

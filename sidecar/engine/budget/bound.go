@@ -27,7 +27,7 @@ func BoundJobs(a *Account, marks []round.Mark, out []cluster.BoundJob) []cluster
 		if way == "" {
 			continue
 		}
-		x := cluster.BoundJob{Job: a.in.Records[i].Key, Way: way, Pool: a.in.Pools[can.Pools[0]], GPUs: cluster.GPUCount(st.Held)}
+		x := cluster.BoundJob{Job: a.in.Records[i].Key, Way: way, Pool: a.in.Pools[can.Pools[0]], GPUs: cluster.GPUCount(a.in.HeldIn(can.Pools[0], i))}
 		if l := a.leases[i]; l != nil {
 			x.Pool = l.Pool
 		}
@@ -58,7 +58,8 @@ func (x *idleGPUs) by(a *Account, i int) cluster.BoundJob {
 		}
 		before := x.kept[p]
 		x.kept[p] += s.GPUs
-		n := cluster.CountOf(int(x.kept[p]/cluster.WholeGPU - before/cluster.WholeGPU))
+		one := a.in.Worths().Of(p)
+		n := cluster.GPUCount((x.kept[p]/one - before/one) * one)
 		if out.Pool == "" || out.Pool == s.Pool {
 			out.Pool, out.GPUs = s.Pool, out.GPUs+n
 		} else if n > out.GPUs {

@@ -40,7 +40,7 @@ func saveUp(a *Account) {
 // mostOf is the maximum that a pool saves for stops, and the maximum by which stops that cannot wait may overdraw it: else one of them
 // would keep all other jobs from being stopped for days.
 func mostOf(a *Account, pool *cluster.PoolAccount) cluster.GPUTime {
-	return cluster.Times(pool.GPUs, max(a.in.Settings.StopAllowance, a.in.Settings.StartCost))
+	return cluster.MicroGPU(pool.GPUs).Over(max(a.in.Settings.StopAllowance, a.in.Settings.StartCost))
 }
 
 // costOf returns what a stop of a running job at t costs its pool, for each GPU: at most the work of its attempt and a start, however long

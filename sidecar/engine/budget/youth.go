@@ -28,7 +28,7 @@ func Youth(a *Account, rows []cluster.TenantPool) []cluster.MicroGPU {
 			continue
 		}
 		at := int(st.Tenant)*len(a.in.Pools) + can.Pools[0]
-		if gpus := can.GPUs; gpus <= rows[at].Own() {
+		if gpus := a.in.Worths().In(can.Pools[0], can.GPUs); gpus <= rows[at].Own() {
 			young[at] += cluster.MicroGPU(int64(gpus) * int64(a.in.Settings.StopAllowance) / int64(cluster.Day))
 		}
 	}

@@ -139,7 +139,7 @@ func (f *Nodes) active() *Found {
 // claim adds a case to the claimants of its tenant.
 func (f *Nodes) claim(i int, gpus cluster.MicroGPU) {
 	st, can := &f.in.Cases[i], &f.found.Can[i]
-	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.in, i), Pools: can.Pools})
+	f.found.Claimants[st.Tenant] = append(f.found.Claimants[st.Tenant], ltgf.Claimant{Case: i, GPUs: gpus, Worths: f.in.Worths(), Weight: Weight(f.in, i), Pools: can.Pools})
 }
 
 // limits returns the limits that a chooser must look at; nil = none.
@@ -168,10 +168,10 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	case l != nil && l.State == cluster.Granted:
 		can.Why, can.Until = cluster.ReasonStarting, l.Granted.Add(f.in.Settings.GrantTimeout)
 		if can.Pools = f.in.PoolOf(l); j.State == cluster.Configuring {
-			can.GPUs, can.Until = l.Size.Amount(), 0
+			can.GPUs, can.Until = cluster.SizeHeld(l.Nodes).Amount(), 0
 		}
 		if j.Request.Exclusive {
-			can.GPUs = l.Size.Amount()
+			can.GPUs = cluster.SizeHeld(l.Nodes).Amount()
 		}
 	case j.Inactive != "":
 		can.Why, can.Note = cluster.ReasonInactive, j.Inactive

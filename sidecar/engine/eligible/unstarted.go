@@ -44,7 +44,8 @@ func (f *Nodes) holdBack(leases []*cluster.Lease) {
 			continue // others have not left yet
 		}
 		key := tenantUser{st.Tenant, f.in.Records[i].User}
-		users[key], tenants[st.Tenant] = users[key].with(l.Size.Amount()), tenants[st.Tenant].with(l.Size.Amount())
+		gpus := cluster.SizeHeld(l.Nodes).Amount()
+		users[key], tenants[st.Tenant] = users[key].with(gpus), tenants[st.Tenant].with(gpus)
 	}
 	if free == nil {
 		return

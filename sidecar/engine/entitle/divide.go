@@ -80,7 +80,7 @@ type (
 // (SEMANTICS §1). Tenants below one account (cluster.Tenant.Under) divide the sum of their quotas by what they want, so that it does
 // not matter to others which of them want GPUs.
 //
-// capacity is the number of GPUs by pool, as counted by Open. own is the GPUs that tenants have in cells of their
+// capacity is the number of devices by pool, as counted by Open. own is the GPUs that tenants have in cells of their
 // own; nil = no cells. users is the account of each case's user in the ledger; nil = there are none.
 func (d *Due) Divide(in *round.Facts, found *eligible.Found, s *speeds.Speeds, capacity []int, own *round.Owned, users []int) {
 	x := &shares{in: in, found: found, speeds: s, due: d, weights: make([]int64, len(in.Tenants))}
@@ -95,7 +95,7 @@ func (d *Due) Divide(in *round.Facts, found *eligible.Found, s *speeds.Speeds, c
 				commons -= gpus
 			}
 		}
-		for t, q := range d.kept.of(p, cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, x.weights) {
+		for t, q := range d.kept.of(p, x.in.Worths().In(p, cluster.Micro(max(commons, 0))), x.weights) {
 			*base.At(round.TenantIndex(t), p) = q
 		}
 	}
@@ -183,7 +183,7 @@ func (x *shares) largest() []cluster.MicroGPU {
 	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), len(x.in.Pools))
 	for t := range out.Rows() {
 		for p := range x.in.Pools {
-			*out.At(t, p) = largest[t]
+			*out.At(t, p) = x.in.Worths().In(p, largest[t])
 		}
 	}
 	return out.Cells
@@ -194,7 +194,7 @@ func (x *shares) held() []cluster.MicroGPU {
 	out := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.in.Tenants), len(x.in.Pools))
 	for i := range x.in.Cases {
 		if st, can := &x.in.Cases[i], &x.found.Can[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(can.Pools) > 0 {
-			*out.At(st.Tenant, can.Pools[0]) += st.Held
+			*out.At(st.Tenant, can.Pools[0]) += x.in.HeldIn(can.Pools[0], i)
 		}
 	}
 	return out.Cells
@@ -206,8 +206,9 @@ func countPools(x *shares) []int {
 	site, capacity := x.found.Site, make([]int, len(x.in.Pools))
 	for p := range capacity {
 		row := &x.due.Ledger.Pools[p]
-		row.GPUs, row.BadGPUs = site.Count(p)
-		capacity[p] = row.GPUs - row.BadGPUs
+		all, bad := site.Count(p)
+		capacity[p] = all - bad
+		row.GPUs, row.BadGPUs = cluster.GPUCount(x.in.Worths().In(p, cluster.Micro(all))), cluster.GPUCount(x.in.Worths().In(p, cluster.Micro(bad)))
 	}
 	var shared map[cluster.Device]bool // those that have been taken off
 	for i := range x.in.Snapshot.Cases {

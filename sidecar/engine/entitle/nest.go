@@ -79,7 +79,7 @@ func wanted(active []ltgf.Claimant, pool int) cluster.MicroGPU {
 	sum := cluster.MicroGPU(0)
 	for _, c := range active {
 		if slices.Contains(c.Pools, pool) {
-			sum += c.GPUs
+			sum += c.In(pool)
 		}
 	}
 	return sum

@@ -30,7 +30,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		r := &f.In.Records[i]
 		out = append(out, lease.Candidate{})
 		k := &out[len(out)-1] // a candidate is large: it is filled in where it lies
-		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(who.Queue), Pools: can.Pools, Shape: can.Shape, GPUs: can.GPUs,
+		*k = lease.Candidate{Case: i, Key: r.Key, Tenant: int(who.Queue), Pools: can.Pools, Shape: can.Shape, GPUs: can.GPUs, Worths: f.In.Worths(),
 			Running: runs, Priority: lease.Priority{
 				First: can.First, Owed: owed(f, i), User: st.User, Unserved: f.Terms(i) == 0 && can.Probes == round.NoProbe, New: f.In.Settings.NewFirst && f.Terms(i) == 0, Rho: st.Rho,
 				Urgent: st.Boosted || slices.Contains(f.In.Settings.UrgentQOS, f.In.Snapshot.Cases[i].Job.QOS)}}
@@ -38,23 +38,23 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Priority.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Priority.Rho = l.Size.Amount(), steadied(f, i, l)
+			k.GPUs, k.Priority.Rho = cluster.SizeHeld(l.Nodes).Amount(), steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			k.Priority.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
-			k.Next = end
+			k.Ends.Next = end
 			if k.Binds = binding(f, i, binds); k.Binds == lease.Unbound {
-				if k.Cost = cost; !owes.Unpaid {
-					k.Cost -= budget.CostAt(f.Stops, i, l.End)
+				if k.Ends.Cost = cost; !owes.Unpaid {
+					k.Ends.Cost -= budget.CostAt(f.Stops, i, l.End)
 				}
 			}
 		} else {
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, f.In.Now)
-			k.End = end
+			k.Ends.By = end
 			if k.Binds = binding(f, i, binds); k.Binds != lease.Unbound {
-				k.End = lease.Unending
+				k.Ends.By = lease.Unending
 			} else {
-				k.Cost = cost
+				k.Ends.Cost = cost
 			}
 			k.IdleOnly, k.Loose = f.Found.IdleOnly(i), f.In.Snapshot.Cases[i].Loose()
 		}
@@ -118,11 +118,11 @@ func (f *Field) Order(k *lease.Candidate) {
 	rank, other := rankOf(f, k.Case)
 	if !other {
 		if !k.Running {
-			k.Priority.Aged = aged(f, k.Case, k.GPUs)
+			k.Priority.Aged = aged(f, k.Case, k.Counts())
 		}
 		return
 	}
-	if k.Priority.Aged, k.Priority.New = rank, impatient(f.In.Settings, k.Priority.Owed, k.GPUs); !k.Priority.New {
+	if k.Priority.Aged, k.Priority.New = rank, impatient(f.In.Settings, k.Priority.Owed, k.Counts()); !k.Priority.New {
 		k.Priority.Rho = rank
 	}
 }
@@ -216,7 +216,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 const without cluster.GPUTime = -1 << 60
 
 // Lacking returns, by queue and pool, what tenants will lack of their floors in the hour, or the four terms, that end at end, if only the
-// leases in force go on until they end, and the GPUs of each queue's largest live job. Both are empty if nobody repays.
+// leases in force go on until they end, and the GPUs of each queue's largest live job, in devices. Both are empty if nobody repays.
 func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, cluster.GPUTime], gangs []cluster.MicroGPU) {
 	repaid := make([]bool, len(f.In.Pools))
 	for p := range repaid {
@@ -236,7 +236,7 @@ func Lacking(f *Field, end cluster.Instant) (out round.Table[round.QueueIndex, c
 	for q := range out.Rows() {
 		for p := range f.In.Pools {
 			if *out.At(q, p) = without; repaid[p] {
-				*out.At(q, p) = ltgf.Lacks(f.Due.Rows.At(q, p), largest, f.In.Now, end, f.In.Settings)
+				*out.At(q, p) = ltgf.Lacks(f.Due.Rows.At(q, p), f.In.Worths().In(p, largest), f.In.Now, end, f.In.Settings)
 			}
 		}
 	}

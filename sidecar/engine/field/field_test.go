@@ -216,9 +216,9 @@ func TestCandidates(t *testing.T) {
 		field.Extend(f)
 		got := ""
 		for _, k := range f.Candidates(cluster.FullControl) {
-			state, end := "waits", k.End
+			state, end := "waits", k.Ends.By
 			if k.Running {
-				state, end = "runs", k.Next
+				state, end = "runs", k.Ends.Next
 			}
 			until := "unending"
 			if end != lease.Unending {
@@ -263,7 +263,7 @@ func TestCostsOfCandidates(t *testing.T) {
 		f.Stops.Owes[1].Unpaid = c.unpaid
 		var got []cluster.Span
 		for _, k := range f.Candidates(cluster.FullControl) {
-			got = append(got, k.Cost)
+			got = append(got, k.Ends.Cost)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("the stop at the end of its lease is unpaid: %t: costs %v, want %v", c.unpaid, got, c.want)

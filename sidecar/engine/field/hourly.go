@@ -37,13 +37,13 @@ func (h *Hourly) open(f *Field) {
 	if *h = (Hourly{f: f, counted: h.counted}); rule.None() {
 		return
 	}
-	gpus := 0
+	gpus := cluster.GPUCount(0)
 	for p := range f.In.Ledger.Pools {
 		gpus += f.In.Ledger.Pools[p].GPUs
 	}
 	h.most, h.favours = -1, map[string]cluster.MicroGPU{}
 	if percent := rule.Percent(f.In.Snapshot.Shadow, gpus); percent > 0 {
-		h.most = cluster.Micro(percent*gpus) / 100
+		h.most = cluster.MicroGPU(percent) * cluster.MicroGPU(gpus) / 100
 	}
 	h.counted = slices.Grow(h.counted[:0], len(f.In.Cases))[:len(f.In.Cases)]
 	clear(h.counted)
@@ -70,8 +70,9 @@ func quotas(f *Field, rule *cluster.StopsPerHour) map[owner]*quota {
 	held, out := map[owner]cluster.MicroGPU{}, map[owner]*quota{}
 	for i := range f.In.Cases {
 		if st, r := &f.In.Cases[i], &f.In.Records[i]; st.Live && st.Held > 0 {
-			held[owner{r.Tenant, ""}] += st.Held
-			held[owner{r.Tenant, r.User}] += st.Held
+			gpus := cluster.MicroGPU(f.In.Settings.CountHeld(f.In.Snapshot.Cases[i].Job.Holds))
+			held[owner{r.Tenant, ""}] += gpus
+			held[owner{r.Tenant, r.User}] += gpus
 		}
 	}
 	for o, gpus := range held {

@@ -67,7 +67,7 @@ func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.I
 	f.Hand.Marks[i].Began, f.Hand.Marks[i].Stoppable = true, !f.Stops.Binds(i, end)
 	f.Hand.Leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
-		Size: cluster.SizeHeld(nodes), Nodes: nodes, Granted: f.In.Now, End: end,
+		Size: f.In.Settings.Counted(nodes), Nodes: nodes, Granted: f.In.Now, End: end,
 	}
 }
 

@@ -54,7 +54,7 @@ func takeTurns(leases []cluster.Lease, of []int, s *cluster.Snapshot) {
 			now[l.Behind] = holder
 		}
 		if l.Behind = holder; holder == l.Job {
-			take(l, &s.Cases[of[k]].Job, s.Now)
+			take(l, &s.Cases[of[k]].Job, s)
 		}
 		if h := find(leases, holder); h != nil {
 			l.End = h.End
@@ -72,10 +72,11 @@ func find(leases []cluster.Lease, job cluster.JobKey) *cluster.Lease {
 }
 
 // take makes a lease hold the GPUs of its chain from now on.
-func take(l *cluster.Lease, j *cluster.Job, now cluster.Instant) {
+func take(l *cluster.Lease, j *cluster.Job, s *cluster.Snapshot) {
 	h := l.Nodes[0]
 	h.Size, h.CPUs, h.MemoryMB = j.Request.Size, j.Request.CPUs, j.Request.MemoryMB
-	l.Nodes, l.Size, l.Granted, l.Behind = []cluster.Holding{h}, h.Size, now, 0
+	l.Nodes, l.Granted, l.Behind = []cluster.Holding{h}, s.Now, 0
+	l.Size = s.Settings.Counted(l.Nodes)
 }
 
 // hollow returns the nodes of holdings, without their GPUs, CPUs and memory.

@@ -31,7 +31,7 @@ func dumbLimit(c *chooser, k *Candidate, pool int) *cluster.BindLimit {
 		}
 		kept += max(long, holds)
 	}
-	wanted, lacked = whole(wanted), whole(lacked)
+	wanted, lacked = whole(wanted, cluster.WholeGPU), whole(lacked, cluster.WholeGPU)
 	over := min(wanted, kept+lacked-lane.GPUs)
 	own := &c.in.Tenants[k.Tenant].Shares[pool]
 	if Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU || over <= lane.Most {

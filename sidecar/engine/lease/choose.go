@@ -106,7 +106,7 @@ type Tenant struct {
 	Turns [][]int
 	// Line is the turns of all pools in one order, if the tenant may have cells.
 	Line []Turn
-	Gang cluster.MicroGPU // of its largest job, where debts are repaid
+	Gang cluster.MicroGPU // of its largest job, in devices, where debts are repaid
 }
 
 // Turn is the turn of a candidate in a pool.
@@ -139,7 +139,8 @@ type Input struct {
 	// claimed nodes.
 	Claims    []Claimed
 	Trials    []Trial
-	Lanes     []Lane          // by pool; nil = no lanes
+	Lanes     []Lane // by pool; nil = no lanes
+	Worths    cluster.PoolWorths
 	Limits    Limits          // nil = no limits
 	Stops     Stops           // nil = no limit
 	Mechanism Mechanism       // nil = tenants queue for all GPUs
@@ -319,12 +320,12 @@ func serveClaimsOf(c *chooser, claims []Claimed, paid []payment) []payment {
 			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody, 0)
 		}
 		if ok {
-			paid = append(paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
+			paid = append(paid, payment{k.Tenant, cl.InPool, k.In(cl.InPool), g.End.Sub(g.At)})
 			continue
 		}
 		keep(c, cl.Candidate) // from other jobs, as the nodes
 		c.board.Claim(cl.Nodes, cl.At)
-		c.claimed[k.Tenant][cl.InPool] += k.GPUs
+		c.claimed[k.Tenant][cl.InPool] += k.In(cl.InPool)
 		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.ReasonClaim, Pool: cl.InPool}
 	}
 	return paid
@@ -347,7 +348,7 @@ func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 			displace = ofNobody
 		}
 		if g, ok := c.try(t.Candidate, k.Shape, t.Pool, displace, 0); ok {
-			paid = append(paid, payment{k.Tenant, t.Pool, k.GPUs, g.End.Sub(g.At)})
+			paid = append(paid, payment{k.Tenant, t.Pool, k.In(t.Pool), g.End.Sub(g.At)})
 		}
 	}
 	return paid
@@ -359,7 +360,7 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	own := &c.in.Tenants[k.Tenant].Shares[pool]
 	for t := range c.in.Tenants {
 		other := &c.in.Tenants[t]
-		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > Cost(own.Entitlement, k.GPUs, c.in.Settings.Term) {
+		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > Cost(own.Entitlement, k.In(pool), c.in.Settings.Term) {
 			return true
 		}
 	}
@@ -498,10 +499,10 @@ func (c *chooser) overBurst(q *queue, i int) bool {
 		return true
 	case c.in.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(k.Due, q.pool):
 		return false
-	case int64(k.GPUs) > most:
+	case int64(k.In(q.pool)) > most:
 		return q.holds > q.entitled
 	}
-	return int64(q.holds+k.GPUs) > most
+	return int64(q.holds+k.In(q.pool)) > most
 }
 
 // serve gives one candidate a lease or passes over it.
@@ -546,7 +547,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		spares = 1 + q.tenant
 	}
 	if g, ok := c.try(i, k.Shape, q.pool, displace, spares); ok {
-		c.charge(q, k.GPUs, g.End.Sub(g.At))
+		c.charge(q, k.In(q.pool), g.End.Sub(g.At))
 		return
 	}
 	if q.holding() {
@@ -563,7 +564,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	c.passOver(q, i, code)
 	if c.burst && c.in.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
-		c.claimed[q.tenant][q.pool] += k.GPUs
+		c.claimed[q.tenant][q.pool] += k.In(q.pool)
 	}
 }
 
@@ -575,7 +576,7 @@ func (c *chooser) move(q *queue, i int) {
 		return
 	}
 	if g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 0); ok {
-		c.charge(q, k.GPUs, g.End.Sub(g.At))
+		c.charge(q, k.In(q.pool), g.End.Sub(g.At))
 	}
 }
 
@@ -614,10 +615,10 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 		return false
 	}
 	claimed := c.claimed[q.tenant][q.pool]
-	if claimed > 0 && claimed+k.GPUs > q.entitled {
+	if claimed > 0 && claimed+k.In(q.pool) > q.entitled {
 		return false
 	}
-	cost := Cost(q.entitled, k.GPUs, c.in.Settings.Term)
+	cost := Cost(q.entitled, k.In(q.pool), c.in.Settings.Term)
 	if k.Priority.UserSide < 0 {
 		return false
 	}
@@ -630,7 +631,7 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	// The second case needs a tenant that is about even, because the coming term's leases are charged
 	// already. A starving job is exempt.
 	even := q.behind >= -c.in.Settings.Term/2
-	return (even || k.starves(c.in.Settings.Term)) && k.Priority.Owed >= k.GPUs.Over(c.in.Settings.Term)/2
+	return (even || k.starves(c.in.Settings.Term)) && k.Priority.Owed >= k.In(q.pool).Over(c.in.Settings.Term)/2
 }
 
 // try looks for GPUs and takes them if they fit.
@@ -651,7 +652,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	if when == Never {
 		return Grant{}, false
 	}
-	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.End, Next(c.in.Now, c.in.Settings)),
+	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.Ends.By, Next(c.in.Now, c.in.Settings)),
 		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: sharer(c, k)})
 	if !ok {
 		return Grant{}, false
@@ -831,8 +832,8 @@ func LastFirst(in *Input) []int {
 				if share.Owed < 0 && share.Lacks > floors[p] {
 					behind = most
 				}
-				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
-				floors[p] += k.GPUs.Over(in.Settings.Term)
+				charged[p] += Cost(share.Entitlement, k.In(p), in.Settings.Term)
+				floors[p] += k.In(p).Over(in.Settings.Term)
 			}
 			if k.Running && at == 0 {
 				all = append(all, place{i, t, len(all), behind})

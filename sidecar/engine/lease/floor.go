@@ -100,7 +100,7 @@ func keepFloor(c *chooser, q *queue, i int) bool {
 	c.reclaims = 0 // reclaim.max does not limit floors
 	g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 1+q.tenant)
 	if ok {
-		c.charge(q, k.GPUs, g.End.Sub(g.At))
+		c.charge(q, k.In(q.pool), g.End.Sub(g.At))
 	}
 	c.reclaims += before
 	return ok || when != Now
@@ -113,12 +113,12 @@ func shortfall(c *chooser, q *queue) cluster.Span {
 
 // misses reports whether a queue lacks more of its floor than its tenant's largest gang, and so many GPUs, for one term.
 func misses(c *chooser, q *queue, gpus cluster.MicroGPU) bool {
-	return q.lacks > (c.in.Tenants[q.tenant].Gang + gpus).Over(c.in.Settings.Term)
+	return q.lacks > (c.in.Worths.In(q.pool, c.in.Tenants[q.tenant].Gang) + gpus).Over(c.in.Settings.Term)
 }
 
 // lacking reports the same of a tenant in a pool before it has a queue, less what is paid already.
 func lacking(c *chooser, tenant, pool int, paid []payment) bool {
-	lacks := c.in.Tenants[tenant].Shares[pool].Lacks - c.in.Tenants[tenant].Gang.Over(c.in.Settings.Term)
+	lacks := c.in.Tenants[tenant].Shares[pool].Lacks - c.in.Worths.In(pool, c.in.Tenants[tenant].Gang).Over(c.in.Settings.Term)
 	for _, p := range paid {
 		if p.tenant == tenant && p.pool == pool {
 			lacks -= p.gpus.Over(p.span)

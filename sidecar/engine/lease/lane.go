@@ -64,7 +64,7 @@ func openBindings(in *Input, m *Memory, npools int) bindings {
 // binds tells how a candidate binds the GPUs that it gets. Where GPUs are kept for others, a lease that can be ended later binds them
 // too if the pool could not pay for that.
 func (b *bindings) binds(k *Candidate, pool int) Binding {
-	if k.Binds == Unbound && k.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+k.GPUs.Over(k.Cost) > b.lanes[pool].Pays {
+	if k.Binds == Unbound && k.Ends.Cost > 0 && b.lanes != nil && b.lanes[pool].Limited && b.paid[pool]+k.In(pool).Over(k.Ends.Cost) > b.lanes[pool].Pays {
 		return BindsLong
 	}
 	return k.Binds
@@ -72,19 +72,19 @@ func (b *bindings) binds(k *Candidate, pool int) Binding {
 
 // take counts the GPUs of a candidate's lease.
 func (b *bindings) take(k *Candidate, pool int) {
-	b.holds[k.Tenant][pool] += k.GPUs
+	b.holds[k.Tenant][pool] += k.In(pool)
 	if b.rest != nil {
 		b.rest[pool].changed = append(b.rest[pool].changed, k.Tenant)
 	}
 	binds := b.binds(k, pool)
 	if binds == Unbound {
-		b.paid[pool] += k.GPUs.Over(k.Cost)
+		b.paid[pool] += k.In(pool).Over(k.Ends.Cost)
 		return
 	}
-	b.all[pool] += k.GPUs
-	b.of[k.Tenant][pool] += k.GPUs
+	b.all[pool] += k.In(pool)
+	b.of[k.Tenant][pool] += k.In(pool)
 	if binds == BindsLong {
-		b.long[k.Tenant][pool] += k.GPUs
+		b.long[k.Tenant][pool] += k.In(pool)
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *chooser) mayBind(k *Candidate, pool int) bool {
 
 func mayBindIn(c *chooser, k *Candidate, pool int) bool {
 	sh := &c.in.Tenants[k.Tenant].Shares[pool]
-	beyond := Beyond(sh.Entitlement-sh.Siblings, c.bound.of[k.Tenant][pool]+sh.Lane+k.GPUs)
+	beyond := Beyond(sh.Entitlement-sh.Siblings, c.bound.of[k.Tenant][pool]+sh.Lane+k.In(pool))
 	return beyond == 0 || max(sh.Owed, k.Priority.Owed) >= Worth(beyond, beyondFor)
 }
 
@@ -127,7 +127,7 @@ func (c *chooser) mayBindRest(k *Candidate, pool int) (limit *cluster.BindLimit,
 }
 
 func mayBindRestIn(c *chooser, k *Candidate, pool int) (limit *cluster.BindLimit, may bool) {
-	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.GPUs > c.in.Lanes[pool].GPUs-c.in.Lanes[pool].Keeps {
+	if k.Barred || c.bound.all[pool] > 0 && c.bound.all[pool]+k.In(pool) > c.in.Lanes[pool].GPUs-c.in.Lanes[pool].Keeps {
 		return nil, false
 	}
 	limit = c.limitOf(k, pool)
@@ -202,11 +202,12 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 	lane := &c.in.Lanes[pool]
 	x := c.bound.besides(c, k.Tenant, pool)
 	own, part := &c.in.Tenants[k.Tenant].Shares[pool], x.of[k.Tenant]
-	long := c.bound.long[k.Tenant][pool] + k.GPUs
+	long := c.bound.long[k.Tenant][pool] + k.In(pool)
 	wanted, lacked, kept := x.sum.wants-part.wants, x.sum.lacks-part.lacks, x.sum.keeps-part.keeps+max(long, part.holds)
-	wanted, lacked = whole(wanted), whole(lacked) // nobody holds a part of a GPU
+	one := k.Worths.Of(pool)
+	wanted, lacked = whole(wanted, one), whole(lacked, one) // nobody holds a part of a GPU
 	over := min(wanted, kept+lacked-lane.GPUs)
-	within := Beyond(own.lasting(), c.bound.long[k.Tenant][pool]+k.GPUs) < cluster.WholeGPU // parts of a GPU do not count
+	within := Beyond(own.lasting(), long) < one // parts of a GPU do not count
 	if within || over <= lane.Most {
 		return nil
 	}
@@ -216,7 +217,7 @@ func (c *chooser) limitOf(k *Candidate, pool int) *cluster.BindLimit {
 			at = x.most[1]
 		}
 		return &cluster.BindLimit{Tenant: c.in.Tenants[at].Name, Kept: wanted, Until: c.in.Tenants[at].Shares[pool].Away.Until,
-			Held: max(over-k.GPUs, 0), Max: lane.Most}
+			Held: max(over-k.In(pool), 0), Max: lane.Most}
 	})
 }
 
@@ -276,9 +277,9 @@ func (x *besides) count(c *chooser, t, pool int, lacks bool) {
 	x.sum = otherPart{x.sum.wants + now.wants - was.wants, x.sum.lacks + now.lacks - was.lacks, x.sum.keeps + now.keeps - was.keeps, x.sum.holds + now.holds - was.holds}
 }
 
-// whole rounds a number of GPUs.
-func whole(gpus cluster.MicroGPU) cluster.MicroGPU {
-	return (gpus + cluster.WholeGPU/2) / cluster.WholeGPU * cluster.WholeGPU
+// whole rounds a number of GPUs to whole devices; one is what a device counts as.
+func whole(gpus, one cluster.MicroGPU) cluster.MicroGPU {
+	return (gpus + one/2) / one * one
 }
 
 // fitting returns the GPUs of a pool, of those that a tenant wants, that its waiting jobs could take within its share: they do not bind
@@ -303,8 +304,8 @@ func fitting(c *chooser, tenant, pool int) cluster.MicroGPU {
 		}
 		k := &c.in.Candidates[i]
 		if !k.Running && !c.settled[i] && slices.Contains(k.Pools, pool) &&
-			(c.bound.binds(k, pool) != BindsLong || Beyond(sh.lasting(), c.bound.long[tenant][pool]+k.GPUs) < cluster.WholeGPU) {
-			*gpus += k.GPUs
+			(c.bound.binds(k, pool) != BindsLong || Beyond(sh.lasting(), c.bound.long[tenant][pool]+k.In(pool)) < k.Worths.Of(pool)) {
+			*gpus += k.In(pool)
 		}
 	}
 	return *gpus

@@ -81,7 +81,7 @@ func (c *chooser) pick(q *queue, x Pick, picked []bool) {
 		}
 	}
 	if g, ok := c.try(x.Candidate, k.Shape, x.Pool, ofAnybody, 0); ok {
-		c.charge(q, k.GPUs, g.End.Sub(g.At))
+		c.charge(q, k.In(q.pool), g.End.Sub(g.At))
 	} else if !k.Running && k.GPUs > cluster.WholeGPU {
 		c.choice.Due = append(c.choice.Due, Due(x))
 	}
@@ -109,6 +109,6 @@ func (c *chooser) renew(q *queue, i int) {
 	c.choice.Renewed = append(c.choice.Renewed, i)
 	c.choice.Passed[i] = round.Passed{}
 	c.bound.take(k, q.pool)
-	c.charge(q, k.GPUs, c.in.Settings.Term)
+	c.charge(q, k.In(q.pool), c.in.Settings.Term)
 	c.served[q.pool].renewed = true
 }

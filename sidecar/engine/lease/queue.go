@@ -16,22 +16,23 @@ type Candidate struct {
 	Tenant int
 	Pools  []int // that could serve it; for a running job its own first, then those to which it may move
 	Shape  int
-	GPUs   cluster.MicroGPU
+	GPUs   cluster.MicroGPU // in devices
+	Worths cluster.PoolWorths
 
 	Better []Better // of Pools, where a move would pay
 	Due    []int    // of Pools, where its party is behind by at least half of the lease's cost
 	Idle   []int    // of Pools, where it has no part of its tenant's share and takes only idle GPUs
 
-	End      cluster.Instant // of a waiting job: the time by which its new lease can be ended; Unending = not before the job ends
 	Running  bool
 	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Keeping
-	Ahead
+	Ends     Ahead
 	Priority Priority
 }
 
 // Ahead is how a candidate's new lease ends.
 type Ahead struct {
+	By   cluster.Instant // of a waiting job: the time by which its new lease can be ended; Unending = not before the job ends
 	Next cluster.Instant // of a running job: the end of the term after the present one, if its lease is renewed
 	Cost cluster.Span    // of the end of an unbound new lease, for each GPU; 0 = nothing, or its job ends soon
 }
@@ -71,6 +72,17 @@ type Priority struct {
 // Unending is the end of a lease that binds its GPUs. No claim relies on it.
 const Unending cluster.Instant = math.MaxInt64
 
+// In returns what the candidate's GPUs count in a pool.
+func (k *Candidate) In(pool int) cluster.MicroGPU { return k.Worths.In(pool, k.GPUs) }
+
+// Counts returns what they count in the first of its pools, where the pool that it gets is not known yet.
+func (k *Candidate) Counts() cluster.MicroGPU {
+	if len(k.Pools) == 0 {
+		return k.GPUs
+	}
+	return k.In(k.Pools[0])
+}
+
 // idles reports whether a candidate takes only idle GPUs in a pool.
 func (k *Candidate) idles(pool int) bool { return len(k.Idle) > 0 && slices.Contains(k.Idle, pool) }
 
@@ -83,7 +95,7 @@ type Better struct {
 // starves reports whether a job never had a lease, or is owed at least four terms. Its tenant may be ahead
 // and hold its whole share, on nodes that are never free together.
 func (k *Candidate) starves(term cluster.Span) bool {
-	return k.Priority.Unserved || k.Priority.Owed >= 4*k.GPUs.Over(term)
+	return k.Priority.Unserved || k.Priority.Owed >= 4*k.Counts().Over(term)
 }
 
 // Sorter orders candidates, and keeps its memory for the next ones.
@@ -106,11 +118,11 @@ func (s *Sorter) Order(cs []Candidate, jobs []int, newGPUs cluster.MicroGPU) {
 		if !k.Priority.New {
 			continue
 		}
-		if used > 0 && used+k.GPUs > newGPUs {
+		if used > 0 && used+k.Counts() > newGPUs {
 			k.Priority.New, k.Priority.Rho, over = false, k.Priority.Aged, true
 			line[at] = turnOf(k, line[at].candidate)
 		}
-		used += k.GPUs
+		used += k.Counts()
 	}
 	if over {
 		s.late = sortNearly(line, s.late)

@@ -57,10 +57,10 @@ func TakeTurns(cs []Candidate, jobs []int, users []UserTurn, s *cluster.Settings
 		k := &cs[i]
 		ahead := cluster.GPUTime(0)
 		if k.Running {
-			ahead = k.GPUs.Over(s.Threshold)
+			ahead = k.Counts().Over(s.Threshold)
 		}
-		own := users[k.Priority.User].next(k.GPUs, s.Term, ahead)
-		switch half := k.GPUs.Over(s.Term) / 2; {
+		own := users[k.Priority.User].next(k.Counts(), s.Term, ahead)
+		switch half := k.Counts().Over(s.Term) / 2; {
 		case own >= half:
 			k.Priority.UserSide = 1
 		case own < -half:

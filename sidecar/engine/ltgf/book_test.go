@@ -54,9 +54,9 @@ func (b *book) look(span cluster.Span, cases ...cluster.Case) {
 	p := &b.s.Ledger.Pools[0]
 	p.GPUs, p.BadGPUs = 0, 0
 	for _, n := range b.s.Nodes {
-		p.GPUs += n.GPUs[0].Count
+		p.GPUs += cluster.CountOf(n.GPUs[0].Count)
 		if n.Bad != "" {
-			p.BadGPUs += n.GPUs[0].Count
+			p.BadGPUs += cluster.CountOf(n.GPUs[0].Count)
 		}
 	}
 }

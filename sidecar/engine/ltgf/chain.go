@@ -54,9 +54,9 @@ func reserveChains(b *books, all chains) {
 }
 
 // granted gives the GPUs that a job had under a lease: behind another one, those that it asked for.
-func granted(l *cluster.Lease, j *cluster.Job) []cluster.ModelSize {
+func granted(s *cluster.Settings, l *cluster.Lease, j *cluster.Job) []cluster.ModelSize {
 	if l.Behind != 0 {
-		return []cluster.ModelSize{{Model: l.Pool, Size: j.Request.Size}}
+		return counted(s, []cluster.ModelSize{{Model: l.Pool, Size: j.Request.Size}})
 	}
-	return held(l.Nodes, nil)
+	return held(s, l.Nodes, nil)
 }

@@ -25,7 +25,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	records := slices.Grow(on.Records[:0], len(s.Cases))[:len(s.Cases)]
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
-	steady := chained == nil && b.badNode == nil && len(b.ledger.Pools) == len(s.Ledger.Pools)
+	steady := chained == nil && b.badNode == nil && m.worths.same(s.Settings.Worths) && len(b.ledger.Pools) == len(s.Ledger.Pools)
 	for i := range s.Cases { // in a loop of their own, in which one copy does not wait for the other
 		records[i] = s.Cases[i].Record
 	}
@@ -71,7 +71,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	}
 	reserveChains(b, chained)
 	b.keep(s, &m.nodes)
-	strandings := withRests(s, &m.nodes, stranded(s, &m.nodes))
+	strandings := count(withRests(s, &m.nodes, stranded(s, &m.nodes)), &s.Settings)
 	b.chargeStranded(s, m.Rows, strandings)
 	return Buffer{b.close(), records, strandings}
 }
@@ -100,7 +100,7 @@ func (b *books) reserveHeld(c *cluster.Case, was cluster.JobState, on []cluster.
 	}
 	switch {
 	case was == cluster.Completing && c.Job.State == cluster.Completing:
-		on = held(c.Job.Holds, nil)
+		on = held(b.settings, c.Job.Holds, nil)
 	case was != cluster.Running:
 		return
 	}
@@ -130,7 +130,7 @@ func (b *books) keep(s *cluster.Snapshot, nodes *Nodes) {
 					gpus = min(n.Size.Amount(), max(nodes.idle[slot], 0))
 					nodes.reserve(slot, gpus)
 				}
-				kept := gpus.Over(b.now.Sub(b.from))
+				kept := gpus.At(b.settings.Worth(cl.Pool)).Over(b.now.Sub(b.from))
 				b.kept[row+p] += kept
 				b.keptBy(b.users.at[i], p, kept)
 			}
@@ -314,13 +314,13 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		suspended := a.Suspend
 		switch {
 		case open: // at the last look: partly charged
-			endStop(r, a.GPUs, a.Start, end, a.Suspend)
+			endStop(r, counted(b.settings, a.GPUs), a.Start, end, a.Suspend)
 			suspended = max(suspended-r.Suspend, 0)
 			r.Held, r.HeldSince, r.Suspend = nil, 0, 0
 		case end <= b.from:
 			continue // charged long ago
 		}
-		b.charge(r, c, a.GPUs, a.Start, end, suspended)
+		b.charge(r, c, counted(b.settings, a.GPUs), a.Start, end, suspended)
 		r.Ran += max(end.Sub(a.Start)-a.Suspend, 0)
 	}
 	if len(r.Held) > 0 && (!running || c.Gone || j.Start > r.HeldSince) {
@@ -340,7 +340,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		if unseen { // it ran until then, which is charged below
 			since = max(since, j.End)
 		}
-		b.overhead(c, held(j.Holds, nil), since)
+		b.overhead(c, held(b.settings, j.Holds, nil), since)
 	}
 	switch {
 	case c.Gone:
@@ -350,15 +350,16 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		}
 		suspended := max(j.Suspend-r.Suspend, 0)
 		r.Suspend = j.Suspend
-		r.Held = held(j.Holds, r.Held)
-		b.charge(r, c, r.Held, began(r, j), b.now, suspended)
+		was := r.Held
+		r.Held = held(b.settings, j.Holds, was)
+		b.charge(r, c, asBefore(b.settings, was, r.Held), began(r, j), b.now, suspended)
 	case unseen: // Slurm has forgotten its allocation: use that of the grant
-		gpus := j.Had
+		gpus := counted(b.settings, j.Had)
 		if len(gpus) == 0 {
-			gpus = held(j.Holds, nil)
+			gpus = held(b.settings, j.Holds, nil)
 		}
 		if len(gpus) == 0 {
-			gpus = granted(l, j)
+			gpus = granted(b.settings, l, j)
 		}
 		b.charge(r, c, gpus, began(r, j), min(j.End, b.now), j.Suspend)
 	}
@@ -563,7 +564,7 @@ func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
 	}
 	for _, h := range c.Job.Holds {
 		if p := b.pool(h.Model); p >= 0 && b.badNode[h.Node] {
-			b.pools[p].onBad += h.Size.Over(span)
+			b.pools[p].onBad += h.Size.At(b.settings.Worth(h.Model)).Over(span)
 		}
 	}
 }
@@ -657,14 +658,14 @@ func (b *books) close() cluster.Ledger {
 	b.settleUsers(dt)
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]
-		all := cluster.Times(p.GPUs, dt)
+		all := cluster.MicroGPU(p.GPUs).Over(dt)
 		sp := &b.pools[i]
 		p.Capacity += all
 		p.Tenants += sp.tenants
 		p.Untouchable += sp.untouchable
 		p.Overhead += sp.overhead
 		rest := all - sp.tenants - sp.untouchable - sp.overhead
-		bad := min(max(cluster.Times(p.BadGPUs, dt)-sp.onBad, 0), max(rest, 0))
+		bad := min(max(cluster.MicroGPU(p.BadGPUs).Over(dt)-sp.onBad, 0), max(rest, 0))
 		p.Bad += bad
 		p.Idle += rest - bad
 	}
@@ -681,10 +682,31 @@ func extraDue(t *cluster.TenantPool, due cluster.GPUTime, dt cluster.Span) clust
 	return usable + t.Extra.Of(usable) - due
 }
 
-// held sums a job's holdings by model, in order of model. Usually they are unchanged: then it
+// counted gives sizes of devices as they count in accounts.
+func counted(s *cluster.Settings, devices []cluster.ModelSize) []cluster.ModelSize {
+	if len(s.Worths) == 0 {
+		return devices
+	}
+	out := slices.Clone(devices)
+	for i := range out {
+		out[i].Size = out[i].Size.At(s.Worth(out[i].Model))
+	}
+	return out
+}
+
+// asBefore gives what a job held up to now: where the worth of its devices has changed, it counts from now on.
+func asBefore(s *cluster.Settings, was, now []cluster.ModelSize) []cluster.ModelSize {
+	same := func(x, y cluster.ModelSize) bool { return x.Model == y.Model && x.Size.Devices == y.Size.Devices }
+	if len(s.Worths) > 0 && slices.EqualFunc(was, now, same) {
+		return was
+	}
+	return now
+}
+
+// held sums a job's holdings by model, in order of model, as they count in accounts. Usually they are unchanged: then it
 // returns was.
-func held(holds []cluster.Holding, was []cluster.ModelSize) []cluster.ModelSize {
-	if len(was) == 1 && sum(holds, was[0].Model) == was[0].Size {
+func held(s *cluster.Settings, holds []cluster.Holding, was []cluster.ModelSize) []cluster.ModelSize {
+	if len(was) == 1 && sum(holds, was[0].Model).At(s.Worth(was[0].Model)) == was[0].Size {
 		return was
 	}
 	var out []cluster.ModelSize
@@ -702,7 +724,7 @@ next:
 		out = append(out, cluster.ModelSize{Model: h.Model, Size: h.Size})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Model < out[j].Model })
-	return out
+	return counted(s, out)
 }
 
 // sum gives the size of holdings if they are of one model.

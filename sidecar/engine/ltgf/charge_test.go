@@ -405,7 +405,7 @@ func TestJobsOfNoTenantAreUntouchableAndBadNodesAreBad(t *testing.T) {
 	leftover.Job.Holds[0].Node = "n2"
 	b.look(0, stray, leftover)
 	b.pass(cluster.Hour, stray, leftover)
-	want := cluster.PoolAccount{Pool: "v100", GPUs: 12, BadGPUs: 4, Capacity: cluster.Times(12, cluster.Hour),
+	want := cluster.PoolAccount{Pool: "v100", GPUs: cluster.CountOf(12), BadGPUs: cluster.CountOf(4), Capacity: cluster.Times(12, cluster.Hour),
 		Tenants: cluster.Times(1, cluster.Hour), Untouchable: cluster.Times(3, cluster.Hour),
 		Idle: cluster.Times(5, cluster.Hour), Bad: cluster.Times(3, cluster.Hour)}
 	if got := b.pool(); got != want {

@@ -12,12 +12,16 @@ import (
 // (ASTRAEA's Active(J, t) = 1).
 type Claimant struct {
 	Case   int              // index into the snapshot's cases, which is also the record's
-	GPUs   cluster.MicroGPU // demand
+	GPUs   cluster.MicroGPU // demand, in devices
+	Worths cluster.PoolWorths
 	Weight int64
 	// Pools are the pools that could serve it, as indices into the ledger's pools; a running job
 	// has only its own.
 	Pools []int
 }
+
+// In gives the claimant's demand in a pool.
+func (c *Claimant) In(pool int) cluster.MicroGPU { return c.Worths.In(pool, c.GPUs) }
 
 // Rate is at what rate a job is due GPU time until the next look, and its speedup; see cluster.Record.
 type Rate struct {
@@ -75,14 +79,14 @@ func dueOfTenant(rows []cluster.TenantPool, rates []Rate, claimants []Claimant, 
 			}
 		}
 		in[k] = best
-		rows[best].Demand += c.GPUs
+		rows[best].Demand += c.In(best)
 		weights[best] += c.Weight
 	}
 	for k, c := range claimants {
 		row := &rows[in[k]]
 		share := min(row.Demand, row.Own()) // eq. 8
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
-		rates[c.Case].Due = min(cluster.MicroGPU(rate), c.GPUs)
+		rates[c.Case].Due = min(cluster.MicroGPU(rate), c.In(in[k]))
 	}
 }
 

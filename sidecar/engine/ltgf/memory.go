@@ -9,9 +9,20 @@ import (
 // Memory is what Charge keeps for the next look: what it found out about nodes and jobs, and lists to reuse.
 type Memory struct {
 	Accounts
-	last  Accounts // of the last look
-	books books
-	nodes Nodes
+	last   Accounts // of the last look
+	books  books
+	nodes  Nodes
+	worths worths
+}
+
+// worths are those of the settings at the last look.
+type worths []cluster.Worth
+
+// same takes those of a look, and tells whether they are as before.
+func (w *worths) same(now []cluster.Worth) bool {
+	same := slices.Equal(*w, now)
+	*w = now
+	return same
 }
 
 // Accounts are where cases are in the ledger. They are valid until the next look.

@@ -21,7 +21,7 @@ func drawDebtors(rt *rapid.T, set *cluster.Settings, scale int) *debtors {
 	tenants, pools := rapid.IntRange(2, 5).Draw(rt, "tenants"), rapid.IntRange(1, 3).Draw(rt, "pools")
 	d := &debtors{b: books{settings: set, now: begin}}
 	for p := range pools {
-		d.b.ledger.Pools = append(d.b.ledger.Pools, cluster.PoolAccount{Pool: fmt.Sprint("p", p), GPUs: 16 * scale})
+		d.b.ledger.Pools = append(d.b.ledger.Pools, cluster.PoolAccount{Pool: fmt.Sprint("p", p), GPUs: cluster.CountOf(16 * scale)})
 	}
 	for t := range tenants {
 		for p := range pools {
@@ -176,7 +176,7 @@ func owns(rows []cluster.TenantPool) []cluster.MicroGPU {
 // A year of 80,000 GPUs fits, all of it on one side.
 func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 	set := cluster.Settings{RhoSelect: 16, Window: 400 * cluster.Day, Term: 15 * minute, BurstMaxMilli: 2000, RepayFloorPercent: 50}
-	b := books{settings: &set, now: begin, ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p", GPUs: 80_000}},
+	b := books{settings: &set, now: begin, ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p", GPUs: cluster.CountOf(80_000)}},
 		Tenants: []cluster.TenantPool{{Tenant: "a", Pool: "p"}, {Tenant: "b", Pool: "p"}}}}
 	half := cluster.MicroGPU(40_000) * cluster.WholeGPU
 	for range 365 {
@@ -201,7 +201,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 
 // pair is two tenants, 8 GPUs each, both wanting all.
 func pair(owed cluster.GPUTime) (*cluster.Ledger, *cluster.Settings) {
-	l := &cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p", GPUs: 16}}}
+	l := &cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p", GPUs: cluster.CountOf(16)}}}
 	for k, name := range []string{"a", "b"} {
 		t := cluster.TenantPool{Tenant: name, Pool: "p", Base: 8 * gpu, Entitlement: 8 * gpu, Demand: 40 * gpu, Owed: owed}
 		if k == 0 {

@@ -16,7 +16,15 @@ import (
 func Stranded(s *cluster.Snapshot) []cluster.Stranding {
 	var x Nodes
 	x.open(s)
-	return stranded(s, &x)
+	return count(stranded(s, &x), &s.Settings)
+}
+
+// count turns devices into what they count in accounts.
+func count(list []cluster.Stranding, s *cluster.Settings) []cluster.Stranding {
+	for i := range list {
+		list[i].GPUs = list[i].GPUs.At(s.Worth(list[i].Pool))
+	}
+	return list
 }
 
 // stranded is Stranded with the idle GPUs of nodes, which it changes.

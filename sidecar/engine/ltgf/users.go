@@ -299,6 +299,6 @@ func wantBy(l *cluster.Ledger, users []int, claimants []Claimant, in []int) {
 		if at == len(u.Wants) {
 			u.Wants = append(u.Wants, cluster.UserDemand{Pool: pool})
 		}
-		u.Wants[at].GPUs += c.GPUs
+		u.Wants[at].GPUs += c.In(in[k])
 	}
 }

@@ -16,7 +16,7 @@ func worker(pools int) *books {
 	b := &books{settings: &cluster.Settings{RhoSelect: 16, Divide: "gandiva-fair", Window: 14 * cluster.Day, Term: 15 * minute}, now: begin}
 	for p := range pools {
 		name := fmt.Sprint("p", p)
-		b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: name, GPUs: 8})
+		b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: name, GPUs: cluster.CountOf(8)})
 		b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: "t", Pool: name, Base: 8 * gpu, Entitlement: 8 * gpu})
 	}
 	return b

@@ -79,7 +79,7 @@ func (m *Market) trials() [][]profile.Trial {
 	out := make([][]profile.Trial, len(m.in.Pools))
 	idle := make([]cluster.MicroGPU, len(m.in.Pools))
 	for p := range idle {
-		idle[p] = cluster.Micro(m.due.Ledger.Pools[p].GPUs - m.due.Ledger.Pools[p].BadGPUs)
+		idle[p] = cluster.MicroGPU(m.due.Ledger.Pools[p].GPUs - m.due.Ledger.Pools[p].BadGPUs)
 	}
 	for i := range m.in.Cases {
 		if st, can := &m.in.Cases[i], &m.found.Can[i]; st.Live && !st.Waits && len(can.Pools) > 0 {

@@ -134,7 +134,7 @@ func (f *Facts) see(i int, o *Opening) {
 	st.Waits = st.Live && c.Job.State == cluster.Waiting
 	st.Readied = st.Live && c.Job.State == cluster.Configuring
 	st.Runs = st.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
-	if l := o.Leases[i]; l != nil && st.Runs {
+	if l := o.Leases[i]; l != nil && st.Runs && len(f.Settings.Worths) == 0 {
 		st.Held = l.Size.Amount() // computed already
 	} else {
 		st.Held = cluster.SizeHeld(c.Job.Holds).Amount()
@@ -189,6 +189,14 @@ func (f *Facts) Pool(model string) int {
 	}
 	return -1
 }
+
+// Worths returns what devices of the pools count as.
+func (f *Facts) Worths() cluster.PoolWorths {
+	return cluster.PoolWorths{Settings: f.Settings, Pools: f.Pools}
+}
+
+// HeldIn returns what the GPUs that a case holds count in a pool.
+func (f *Facts) HeldIn(pool, i int) cluster.MicroGPU { return f.Worths().In(pool, f.Cases[i].Held) }
 
 // Just returns a list of one pool, which must not be changed.
 func (f *Facts) Just(pool int) []int { return f.single[pool] }

@@ -14,8 +14,8 @@ type Status struct {
 	User    int32 // a UserIndex; small, as there is one for each of many cases
 	Before  int32 // the index of the case in the last round if all of it but its record is the same: see cluster.Snapshot.Before; -1 = unknown
 	Tenant  TenantIndex
-	Asks    cluster.MicroGPU  // GPUs that it asks for; 0 if it can never have them: it costs the accounts nothing
-	Held    cluster.MicroGPU  // GPUs that it holds
+	Asks    cluster.MicroGPU  // GPUs that it asks for, in devices; 0 if it can never have them: it costs the accounts nothing
+	Held    cluster.MicroGPU  // GPUs that it holds, in devices: see Facts.HeldIn
 	Rho     cluster.Rho       // its own
 	Order   *cluster.Override // the administrator's order that counts for it: see cluster.Overrides.Of; nil = none
 }
@@ -37,7 +37,7 @@ type Eligibility struct {
 	Eligible bool // it could be granted a lease now
 	Probes   Probe
 	Shape    int              // of its request; set where it may be placed
-	GPUs     cluster.MicroGPU // that it counts for: it asks for them, or for whole nodes
+	GPUs     cluster.MicroGPU // that it counts for, in devices: it asks for them, or for whole nodes
 	Pools    []int            // that could serve it; for a running job its own
 	May      []int            // pools that could serve it, wherever it runs; set if a policy allocates them
 	Gate     *Gate            // where Slurm's rules let a waiting job start; nil = no rule concerns it

@@ -56,7 +56,7 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 		i := f.Find(cl.Job)
 		if p := f.Pool(cl.Pool); i >= 0 && p >= 0 && of(&queued[i]) >= 0 {
 			t := of(&queued[i])
-			*use.At(t, p) += cluster.SizeHeld(cl.Nodes).Over(f.Settings.Term)
+			*use.At(t, p) += f.Settings.Counted(cl.Nodes).Over(f.Settings.Term)
 		}
 	}
 	left := f.Settings.Term - cluster.Span(f.Now%cluster.Instant(f.Settings.Term))
@@ -65,7 +65,7 @@ func Committed[Row ~int](f *Facts, queued []Queued, x Taken, rows int, of func(*
 			*use.At(t, p) += s.GPUs.Over(left)
 			gpus := s.GPUs
 			if !s.Rest {
-				gpus = gpus / cluster.WholeGPU * cluster.WholeGPU
+				gpus = gpus / f.Worths().Of(p) * f.Worths().Of(p)
 			}
 			*holds.At(t, p) += gpus
 		}

@@ -122,7 +122,7 @@ func (f *follower) lead() (lines map[lineKey]*behindLine) {
 			lines[key] = n
 			f.open[who.Queue]++
 		}
-		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: l.Size.Amount(), free: int(places), binds: !mark.Stoppable})
+		n.holders = append(n.holders, holder{item: i, shape: f.x.f.Site.Shape(f.x.f.Spec(i)), gpus: cluster.SizeHeld(l.Nodes).Amount(), free: int(places), binds: !mark.Stoppable})
 		n.left++
 	}
 	return lines
@@ -177,7 +177,7 @@ func (f *follower) turns() []bool {
 	}
 	pay := func(i, p int, span cluster.Span) {
 		k := &f.in.Candidates[i]
-		behind[k.Tenant*n+p] -= lease.Cost(all[k.Tenant].Shares[p].Entitlement, k.GPUs, span)
+		behind[k.Tenant*n+p] -= lease.Cost(all[k.Tenant].Shares[p].Entitlement, k.In(p), span)
 	}
 	for k := range f.choice.Grants {
 		g := &f.choice.Grants[k]

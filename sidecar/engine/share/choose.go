@@ -47,7 +47,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 		f.ExtendFixed(touch)
 		candidates := f.Candidates(touch)
 		if len(candidates) > 0 || touch == cluster.FullControl && len(f.In.Snapshot.Claims) > 0 {
-			in := lease.Input{Now: f.In.Now, Settings: f.In.Settings, Sharer: f.In.Sharer}
+			in := lease.Input{Now: f.In.Now, Settings: f.In.Settings, Worths: f.In.Worths(), Sharer: f.In.Sharer}
 			in.Candidates, in.Tenants = f.Line(candidates)
 			in.Trials = f.Market.Trials(f.Taken(), in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
@@ -242,7 +242,7 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	x.f.Hand.Ended = slices.Grow(x.f.Hand.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
 		k := &in.Candidates[i]
-		x.f.Renew(k.Case, k.Next)
+		x.f.Renew(k.Case, k.Ends.Next)
 	}
 }
 

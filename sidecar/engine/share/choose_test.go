@@ -251,7 +251,7 @@ func TestChoices(t *testing.T) {
 // node adds a node of v100 to a site.
 func node(s *cluster.Snapshot, name string, gpus int) {
 	s.Nodes = append(s.Nodes, cluster.Node{Name: name, GPUs: []cluster.GPUs{{Model: "v100", Count: gpus}}, CPUs: 64, MemoryMB: 1 << 20, Partitions: []string{"gpu"}})
-	s.Ledger.Pools[v100].GPUs += gpus
+	s.Ledger.Pools[v100].GPUs += cluster.CountOf(gpus)
 }
 
 // Short jobs follow each other on the same GPUs within a round's interval of ten seconds, which five of them fill.

@@ -33,7 +33,7 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 	mover := func(c int) (place.Ask, cluster.GPUTime) {
 		k, l, j := &in.Candidates[at[c]], x.f.Hand.Leases[c], x.f.Stops.Stop(c)
 		return place.Ask{Shape: x.f.Site.Shape(x.f.Spec(c)), Pool: k.Pools[0], Now: x.f.In.Now, End: lease.Next(l.End, x.f.In.Settings), Stops: k.Binds == lease.Unbound, Max: -1, Sharer: x.f.In.Sharer(c)},
-			k.GPUs.Over(j.Cost(l.End, x.f.In.Settings.Notice))
+			k.Counts().Over(j.Cost(l.End, x.f.In.Settings.Notice))
 	}
 	type kind struct{ shape, pool int }
 	refused, left := map[kind]bool{}, reclaimsLeft(x.f.In.Settings, choice)
@@ -45,8 +45,8 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		if refused[kind{k.Shape, d.Pool}] || left == 0 || x.f.Hand.IsClaimed(k.Key) || slices.Contains([]cluster.Code{"", cluster.ReasonClaim}, choice.Passed[d.Candidate].Code) {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.End, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
-		most := cluster.GPUTime(cluster.MulDiv(int64(k.GPUs.Over(x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.Ends.By, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
+		most := cluster.GPUTime(cluster.MulDiv(int64(k.In(d.Pool).Over(x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
 		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok || in.Stops != nil && !in.Stops.May(k.Case, gang.Displaced) {
 			refused[kind{k.Shape, d.Pool}] = true

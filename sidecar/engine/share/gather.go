@@ -236,5 +236,5 @@ func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
 // beyond returns the part of a gang that its tenant would bind beyond its share.
 func beyond(in *lease.Input, k *lease.Candidate, pool int) cluster.MicroGPU {
 	sh := &in.Tenants[k.Tenant].Shares[pool]
-	return lease.Beyond(sh.Entitlement-sh.Siblings, sh.Bound+k.GPUs)
+	return lease.Beyond(sh.Entitlement-sh.Siblings, sh.Bound+k.In(pool))
 }

@@ -16,7 +16,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	out, limited := make([]lease.Lane, len(f.In.Pools)), f.In.Settings.BindQuiet > 0
 	for p := range f.In.Pools {
 		a := &f.Due.Ledger.Pools[p]
-		out[p] = lease.Lane{GPUs: cluster.Micro(a.GPUs - a.BadGPUs), Limited: limited, Pays: budget.Pays(f.Stops, p)}
+		out[p] = lease.Lane{GPUs: cluster.MicroGPU(a.GPUs - a.BadGPUs), Limited: limited, Pays: budget.Pays(f.Stops, p)}
 		out[p].Most = out[p].GPUs * cluster.MicroGPU(f.In.Settings.BindMaxPercent) / 100
 	}
 	accounts := f.Due.Accounts()
@@ -24,7 +24,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 		left := cluster.MicroGPU(0) // GPUs that it wanted lately and does not want now, in all pools
 		for p := range f.In.Pools {
 			row := accounts.At(t, p)
-			lane := min(f.Hand.Young[int(t)*len(f.In.Pools)+p], row.Own()/2) / cluster.WholeGPU * cluster.WholeGPU
+			lane := min(f.Hand.Young[int(t)*len(f.In.Pools)+p], row.Own()/2) / f.In.Worths().Of(p) * f.In.Worths().Of(p)
 			tenants[t].Shares[p].Lane = lane
 			out[p].Keeps += lane
 			left += lately(f, row) - row.Demand
@@ -43,7 +43,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			continue
 		}
 		l := f.Hand.Leases[i]
-		p, gpus := can.Pools[0], st.Held
+		p, gpus := can.Pools[0], f.In.HeldIn(can.Pools[0], i)
 		if l != nil {
 			p, gpus = f.In.Pool(l.Pool), l.Size.Amount()
 		}
@@ -51,7 +51,7 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 			continue
 		}
 		if limited && who.Queue >= 0 && (st.Runs || can.Eligible && (can.GPUs < cluster.Micro(f.Site.MostOnANode(p)) || f.In.Now.Sub(f.Can[i].First) <= f.In.Settings.Term)) { // larger ones are gathered for by then
-			tenants[who.Queue].Shares[p].Wants += can.GPUs
+			tenants[who.Queue].Shares[p].Wants += f.In.Worths().In(p, can.GPUs)
 		}
 		if l == nil && !st.Runs || l != nil && st.Control != cluster.NoReclaim && mark.Stoppable && (!owes.Unpaid || !limited || f.Ending(i)) && l.End.Sub(f.In.Now) <= max(budget.BoundFor, 2*f.In.Settings.Term) {
 			continue

@@ -80,7 +80,7 @@ type recalls struct {
 	has     byQueue[bool]             // the queue has a lease to recall
 	holds   byQueue[cluster.MicroGPU] // GPUs of leases
 	lacks   byQueue[cluster.GPUTime]  // of floors at the end of a lease after a recall
-	gangs   []cluster.MicroGPU        // by queue: the largest; nil = nobody repays
+	gangs   []cluster.MicroGPU        // by queue: the largest, in devices; nil = nobody repays
 	firsts  byQueue[cluster.MicroGPU] // GPUs of leases that are their jobs' first, or will be soon
 	most    int                       // leases that may still be ended for others; < 0 = no limit
 	served  int
@@ -135,7 +135,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 		cl := &x.f.Hand.Claims[k]
 		i, p := x.f.In.Find(cl.Job), x.f.In.Pool(cl.Pool)
 		if i >= 0 && p >= 0 && x.f.Terms(i) == 0 && cl.At <= x.f.In.Now.Add(x.f.In.Settings.RecallNotice) {
-			*r.firsts.At(x.f.Due.Queued[i].Queue, p) += cluster.SizeHeld(cl.Nodes).Amount()
+			*r.firsts.At(x.f.Due.Queued[i].Queue, p) += x.f.In.Settings.Counted(cl.Nodes).Amount()
 		}
 	}
 	return r
@@ -169,7 +169,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	gap := r.least[pool] + r.x.f.In.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.x.ripens(gap, lease.Cost(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.x.f.In.Settings.Term))
+		r.x.ripens(gap, lease.Cost(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.In(pool), r.x.f.In.Settings.Term))
 	}
 	return gap <= 0
 }
@@ -177,12 +177,12 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 // behindWith returns how far a tenant is behind after its job gets its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	q := queueOf(k)
-	return *r.behind.At(q, pool) - lease.Cost(r.x.f.Due.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.x.f.In.Now))
+	return *r.behind.At(q, pool) - lease.Cost(r.x.f.Due.Rows.At(q, pool).Entitlement, k.In(pool), r.ends().Sub(r.x.f.In.Now))
 }
 
 // lacking reports whether a job's tenant lacks more of its floor in a pool than its largest gang for one term.
 func (r *recalls) lacking(k *lease.Candidate, pool int) bool {
-	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > r.gangs[k.Tenant].Over(r.x.f.In.Settings.Term)
+	return r.gangs != nil && *r.lacks.At(queueOf(k), pool) > r.x.f.In.Worths().In(pool, r.gangs[k.Tenant]).Over(r.x.f.In.Settings.Term)
 }
 
 // holdsFor counts GPUs that a tenant gets, or gives up if negative, from now until an end.
@@ -206,7 +206,7 @@ func (r *recalls) ends() cluster.Instant {
 // layOut fills the board.
 func (r *recalls) layOut(in *lease.Input) {
 	x := r.x
-	now := lease.Input{Settings: x.f.In.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	now := lease.Input{Settings: x.f.In.Settings, Worths: x.f.In.Worths(), Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range r.behind.Rows() {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
 		for p := range x.f.In.Pools {
@@ -275,7 +275,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most, Sharer: x.f.In.Sharer(k.Case)}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.f.In.Now, End: max(k.Ends.By, end), Displace: place.Anybodys, Stops: k.Binds == lease.Unbound, Max: r.most, Sharer: x.f.In.Sharer(k.Case)}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
@@ -304,9 +304,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	r.served++
 	*r.behind.At(q, pool) = behind
-	r.charge(int(k.Priority.User), k.GPUs, end)
-	*r.firsts.At(q, pool) += k.GPUs
-	r.holdsFor(account{q, pool}, k.GPUs, end)
+	r.charge(int(k.Priority.User), k.In(pool), end)
+	*r.firsts.At(q, pool) += k.In(pool)
+	r.holdsFor(account{q, pool}, k.In(pool), end)
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
@@ -326,7 +326,7 @@ func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 	if firsts == 0 {
 		share = 100
 	}
-	return int64(firsts+k.GPUs)*100 <= share*int64(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement)
+	return int64(firsts+k.In(pool))*100 <= share*int64(r.x.f.Due.Rows.At(queueOf(k), pool).Entitlement)
 }
 
 // yield reports whether all leases must give way to a tenant that is behind by the given span once it has
@@ -351,7 +351,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		at := r.accountOf(i) // in another pool if its CPUs are in the way
 		w, ok := without[at]
 		if !ok {
-			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.f.In.Settings.Term), 0}
+			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.f.Due.Rows.At(queueOf(k), pool).Entitlement, k.In(pool), x.f.In.Settings.Term), 0}
 		}
 		row := x.f.Due.Rows.At(at.queue, at.pool)
 		w.behind += r.rest(i)
@@ -375,7 +375,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 func (r *recalls) ownYield(leases []int, k *lease.Candidate) bool {
 	behind := cluster.GPUTime(0)
 	if r.users != nil {
-		behind = r.users[k.Priority.User].Behind - k.GPUs.Over(r.ends().Sub(r.x.f.In.Now))
+		behind = r.users[k.Priority.User].Behind - k.Counts().Over(r.ends().Sub(r.x.f.In.Now))
 	}
 	for _, i := range leases {
 		if r.x.f.Due.Queued[i].Queue != queueOf(k) {

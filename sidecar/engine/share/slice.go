@@ -88,7 +88,7 @@ func (p *slicer) room() (hosts []sliceHost) {
 		if l == nil || len(l.Nodes) != 1 || l.Behind != 0 || behind[l.Job] || l.Parts != nil || f.Due.Queued[i].Queue < 0 || f.In.Pool(l.Pool) < 0 {
 			continue
 		}
-		begins := l.State == cluster.Granted && l.Granted == f.In.Now && l.Size == cluster.Whole(1) && f.In.Cases[i].Waits
+		begins := l.State == cluster.Granted && l.Granted == f.In.Now && cluster.SizeHeld(l.Nodes) == cluster.Whole(1) && f.In.Cases[i].Waits
 		alone := l.State == cluster.Active && f.In.Records[i].Slice != nil && !f.Ending(i) && len(l.Nodes[0].Index) == 1
 		if alone {
 			for d := range l.Nodes[0].Devices() {
@@ -179,15 +179,15 @@ func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 func (p *slicer) gave(h *sliceHost, tenant int) {
 	pools := len(p.x.f.In.Pools)
 	if !h.lone {
-		p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= cluster.WholeGPU / 2
+		p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= p.x.f.In.Worths().Of(h.pool) / 2
 	}
-	p.holds[tenant*pools+h.pool] += cluster.WholeGPU / 2
+	p.holds[tenant*pools+h.pool] += p.x.f.In.Worths().Of(h.pool) / 2
 	h.full = true
 }
 
 // spares reports whether a tenant still holds what it is due without half of a GPU, and lacks whether it holds less.
 func (p *slicer) spares(t, pool int) bool {
-	return p.holds[t*len(p.x.f.In.Pools)+pool]-cluster.WholeGPU/2 >= p.in.Tenants[t].Shares[pool].Entitlement
+	return p.holds[t*len(p.x.f.In.Pools)+pool]-p.x.f.In.Worths().Of(pool)/2 >= p.in.Tenants[t].Shares[pool].Entitlement
 }
 
 func (p *slicer) lacks(t, pool int) bool {
@@ -229,7 +229,7 @@ func (p *slicer) halve(h *sliceHost) bool {
 		return false
 	}
 	board.Take(half)
-	l.Nodes, l.Size = half.Nodes, cluster.SizeHeld(half.Nodes)
+	l.Nodes, l.Size = half.Nodes, f.In.Settings.Counted(half.Nodes)
 	p.mark(h, h.item)
 	return true
 }

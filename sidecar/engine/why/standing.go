@@ -31,7 +31,7 @@ func Tenants(b *Input, out []cluster.TenantStatus) []cluster.TenantStatus {
 		}
 		for _, p := range can.Pools {
 			if row := rows.At(st.Tenant, p); st.Runs || b.In.Configures(i) {
-				row.Holds += cluster.GPUCount(st.Held)
+				row.Holds += cluster.GPUCount(b.In.HeldIn(p, i))
 			} else if can.Eligible && b.Leases[i] == nil {
 				row.Waiting++
 			}

@@ -221,7 +221,7 @@ func compare(before, after *cluster.Snapshot, old, now cluster.Plan) *Effect {
 func leased(p *cluster.Plan) (n cluster.GPUCount) {
 	for i := range p.State.Leases {
 		if l := &p.State.Leases[i]; l.State != cluster.Ending && l.State != cluster.Over {
-			n += l.Size.Count()
+			n += cluster.CountHeld(l.Nodes) // in devices, as jobs are counted
 		}
 	}
 	return n

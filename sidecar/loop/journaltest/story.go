@@ -166,7 +166,7 @@ func (s *Story) charge() {
 			}
 		}
 		for i, p := range storyModels {
-			l.Pools = append(l.Pools, cluster.PoolAccount{Pool: p, GPUs: nodeGPUs * ((len(s.nodes) + 1 - i) / 2)})
+			l.Pools = append(l.Pools, cluster.PoolAccount{Pool: p, GPUs: cluster.CountOf(nodeGPUs * ((len(s.nodes) + 1 - i) / 2))})
 		}
 	}
 	span := s.now.Sub(l.At)
@@ -218,7 +218,7 @@ func (s *Story) charge() {
 	}
 	for i := range l.Pools {
 		p := &l.Pools[i]
-		all := cluster.Times(p.GPUs, span)
+		all := cluster.MicroGPU(p.GPUs).Over(span)
 		p.Capacity += all
 		p.Tenants += total[p.Pool]
 		p.Idle += all - total[p.Pool]

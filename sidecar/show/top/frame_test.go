@@ -20,7 +20,7 @@ func large() *Picture {
 	p := &Picture{Status: st, Cut: true}
 	for i := range 60 {
 		name := fmt.Sprintf("tenant%02d", i)
-		st.Pools = append(st.Pools, view.PoolStatus{Pool: name, GPUs: 8})
+		st.Pools = append(st.Pools, view.PoolStatus{Pool: name, GPUs: cluster.CountOf(8)})
 		p.Tenants = append(p.Tenants, store.Tenant{Tenant: name, Pool: "v100"})
 		p.Jobs = append(p.Jobs, view.Live{Key: cluster.JobKey(i), ID: fmt.Sprint(i), Tenant: name, User: "\x1b]0;x\a" + strings.Repeat("ü", 40), State: string(cluster.Waiting), Why: strings.Repeat("long ", 40) + "\n"})
 	}

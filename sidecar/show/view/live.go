@@ -131,7 +131,7 @@ func (st *Status) Summary(p *Page) []string {
 		out = append(out, "jobs and leases are those of your own tenants; this database user may not see others")
 	}
 	for _, x := range st.Pools {
-		out = append(out, fmt.Sprintf("%s: %d GPUs, %s busy, %s idle, %s claimed, %d bad, %s out of reach", plain(x.Pool, 20), x.GPUs, x.Busy, x.Idle, x.Claim, x.Bad, x.Out))
+		out = append(out, fmt.Sprintf("%s: %s GPUs, %s busy, %s idle, %s claimed, %s bad, %s out of reach", plain(x.Pool, 20), x.GPUs, x.Busy, x.Idle, x.Claim, x.Bad, x.Out))
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func small() (*cluster.Snapshot, *cluster.Plan) {
 		{Job: 1, Reason: cluster.Reason{Code: cluster.ReasonRenewed}}, {Job: 2, Reason: cluster.Reason{Code: cluster.ReasonLost, Chain: "rack"}}}}
 	plan.State.Leases = []cluster.Lease{{Job: 1, Term: 2, State: cluster.Active, Class: cluster.Guaranteed, Pool: "v100", Size: cluster.Whole(2), Nodes: held,
 		End: at.Add(15 * cluster.Minute), Parts: []cluster.CellPart{{Node: "a3", GPUs: 3}}}}
-	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "v100", GPUs: 8, BadGPUs: 4}}
+	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "v100", GPUs: cluster.CountOf(8), BadGPUs: cluster.CountOf(4)}}
 	return snap, plan
 }
 
@@ -45,41 +45,41 @@ func TestStatus(t *testing.T) {
 		pool   view.PoolStatus
 		want   string
 	}{
-		{"as it is", lead(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 15 min)\n"},
-		{"nobody leading", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "daemon    no daemon leads"},
-		{"silent", lead(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "it is dead or cut off\n"},
+		{"as it is", lead(time.Second), nil, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 15 min)\n"},
+		{"nobody leading", nil, nil, false, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "daemon    no daemon leads"},
+		{"silent", lead(2 * time.Minute), nil, false, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "it is dead or cut off\n"},
 		{"a job that opts out", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Cases[0].Control, s.Cases[0].Left = cluster.Unmanaged, cluster.LeftOptOut
 		}, true,
-			view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Out: cluster.CountOf(2)}, "beyond    GPUs that cannot be leased: 2 held by jobs that opt out of leases\n"},
+			view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4), Out: cluster.CountOf(2)}, "beyond    GPUs that cannot be leased: 2 held by jobs that opt out of leases\n"},
 		{"reserved by others", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Nodes: []string{"a3", "a4"}, Start: at, End: at.Add(1)}, {Nodes: []string{"a3"}, Ours: true, Start: at, End: at.Add(1)}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Out: cluster.CountOf(2)}, "2 reserved by others\n"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4), Out: cluster.CountOf(2)}, "2 reserved by others\n"},
 		{"parts reserved by others", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Name: "cores", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4}}},
 				{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 1}}}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Out: cluster.CountOf(1)}, "1 reserved by others\n"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4), Out: cluster.CountOf(1)}, "1 reserved by others\n"},
 		{"parts reserved by others, and in use", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Cases[0].Job.Reservation = "gpus"
 			s.Reservations = []cluster.Reservation{{Name: "gpus", Nodes: []string{"a3"}, Start: at, End: at.Add(1), Parts: []cluster.ReservedPart{{Node: "a3", CPUs: 4, GPUs: 3}}}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Out: cluster.CountOf(1)}, "1 reserved by others\n"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4), Out: cluster.CountOf(1)}, "1 reserved by others\n"},
 		{"a job of half a GPU, and a claim to an eighth", lead(0), func(s *cluster.Snapshot, p *cluster.Plan) {
 			s.Cases[0].Job.Holds[0].Size = cluster.Size{Devices: 1, Part: 500_000}
 			s.Cases[0].Control, s.Cases[0].Left = cluster.Unmanaged, cluster.LeftOptOut
 			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Size{Devices: 1, Part: 125_000}}}}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: 500_000, Idle: 3_500_000, Bad: 4, Claim: 125_000, Out: 500_000}, "v100     8   0.5   3.5    0.125    4           0.5\n"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: 500_000, Idle: 3_500_000, Bad: cluster.CountOf(4), Claim: 125_000, Out: 500_000}, "v100     8   0.5   3.5    0.125    4           0.5\n"},
 		{"a claim", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", Size: cluster.Whole(2)}}}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4, Claim: cluster.CountOf(2)}, ", 1 claims;"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4), Claim: cluster.CountOf(2)}, ", 1 claims;"},
 		{"a job that takes the memory of others' GPUs", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Nodes[0].CPUs, s.Nodes[0].MemoryMB, s.Cases[0].Job.Holds[0].MemoryMB = 4, 100, 80
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "stranded  1 idle GPU without the CPUs or memory that jobs hold, charged to their tenants; most by job 101 of ann\n"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "stranded  1 idle GPU without the CPUs or memory that jobs hold, charged to their tenants; most by job 101 of ann\n"},
 		{"a job set aside", lead(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
-			view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "the first is job 102 of ann: odd\n"},
-		{"a partition in which Slurm preempts", lead(0), preempted, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "mode      act: acting on big (as configured here)\nobserved  partition gpu: Slurm may requeue its jobs"},
+			view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "the first is job 102 of ann: odd\n"},
+		{"a partition in which Slurm preempts", lead(0), preempted, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "mode      act: acting on big (as configured here)\nobserved  partition gpu: Slurm may requeue its jobs"},
 		{"a tripped breaker", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Breaker.Trip = &cluster.Trip{At: at, Kind: cluster.BadEnds, Bound: 10, Count: 11, Jobs: []cluster.Fault{{ID: cluster.TaskID(7, 3)}}, Users: 3}
-		}, true, view.PoolStatus{GPUs: 8, Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: 4}, "act: no partition is acted on (as configured here)\nconfig    a change waits to be accepted: 2 leases would end; to see it: fairlease config accept\nbreaker   has tripped at 08:00:00 (now), and nothing is acted on: 11 jobs failed after a stop of fairlease within an hour, and at most 10 may (breaker.bad_ends): jobs of 3 users, the last ones 7_3; when the cause is found: fairlease resume"},
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "act: no partition is acted on (as configured here)\nconfig    a change waits to be accepted: 2 leases would end; to see it: fairlease config accept\nbreaker   has tripped at 08:00:00 (now), and nothing is acted on: 11 jobs failed after a stop of fairlease within an hour, and at most 10 may (breaker.bad_ends): jobs of 3 users, the last ones 7_3; when the cause is found: fairlease resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			snap, plan := small()

@@ -115,10 +115,10 @@ func stranded(snap *cluster.Snapshot) []StrandedGPUs {
 // PoolStatus is the use of the GPUs of one model.
 type PoolStatus struct {
 	Pool  string           `json:"pool"`
-	GPUs  int              `json:"gpus"`
+	GPUs  cluster.GPUCount `json:"gpus"`
 	Busy  cluster.GPUCount `json:"busy"`
 	Idle  cluster.GPUCount `json:"idle"`
-	Bad   int              `json:"bad"`
+	Bad   cluster.GPUCount `json:"bad"`
 	Claim cluster.GPUCount `json:"claimed"`
 	// Out counts healthy GPUs that cannot be leased, busy and idle ones: jobs that are left alone
 	// hold them, or others have reserved them. OutBy is the same by reason.
@@ -294,7 +294,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	count := func(holdings []cluster.Holding, add func(*PoolStatus, cluster.GPUCount)) {
 		for _, h := range holdings {
 			if i, ok := at[h.Model]; ok {
-				add(&out[i], h.Size.Count())
+				add(&out[i], h.Size.At(snap.Settings.Worth(h.Model)).Count())
 			}
 		}
 	}
@@ -318,7 +318,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		for _, g := range n.GPUs {
 			if free := min(cluster.CountOf(g.Count)-held[gpusAt{n.Name, g.Model}], left); n.Bad == "" && free > 0 {
 				if i, ok := at[g.Model]; ok {
-					out[i].out(cluster.LeftReservation, free)
+					out[i].out(cluster.LeftReservation, cluster.GPUCount(cluster.MicroGPU(free).At(snap.Settings.Worth(g.Model))))
 				}
 				left -= free
 			}
@@ -328,7 +328,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		count(plan.State.Claims[i].Nodes, func(p *PoolStatus, n cluster.GPUCount) { p.Claim += n })
 	}
 	for i := range out {
-		out[i].Idle = max(cluster.CountOf(out[i].GPUs-out[i].Bad)-out[i].Busy, 0)
+		out[i].Idle = max(out[i].GPUs-out[i].Bad-out[i].Busy, 0)
 	}
 	return out
 }

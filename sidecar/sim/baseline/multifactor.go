@@ -51,7 +51,7 @@ func newMultifactor(Options) Rule {
 
 // byPriority gives the waiting jobs and those that may lose their GPUs, highest priority first, then in order of arrival.
 func byPriority(r *Round, tree *fairTree) []int {
-	all := 0
+	all := cluster.GPUCount(0)
 	for i := range r.Field.Due.Ledger.Pools {
 		all += r.Field.Due.Ledger.Pools[i].GPUs
 	}
@@ -64,7 +64,7 @@ func byPriority(r *Round, tree *fairTree) []int {
 			continue
 		}
 		age := min(float64(r.Now.Sub(r.Field.Can[j.Case].First))/float64(maxAge), 1)
-		size := float64(j.GPUs) / float64(max(all, 1))
+		size := float64(j.GPUs) / max(cluster.MicroGPU(all).Float(), 1)
 		priority[k] = weightAge*age + weightFairshare*share[of[k]] + weightJobSize*size
 		line = append(line, k)
 	}

@@ -7,6 +7,7 @@ import (
 // gaps tracks idle GPUs and the requests of waiting jobs, to count the idle GPUs that none of
 // them can use.
 type gaps struct {
+	set    cluster.Settings
 	pool   map[string]int // by model
 	pools  []pool
 	node   map[string]int // by name
@@ -38,8 +39,8 @@ func shapeOf(r *cluster.Request) shape {
 	return shape{r.Size.Devices, max(r.Nodes, 1), max(r.PerNode, (r.Size.Devices+max(r.Nodes, 1)-1)/max(r.Nodes, 1)), r.Model}
 }
 
-func newGaps(f Fleet, mixed bool) *gaps {
-	g := &gaps{pool: map[string]int{}, node: map[string]int{}, wanted: map[shape]int{}}
+func newGaps(f Fleet, set cluster.Settings, mixed bool) *gaps {
+	g := &gaps{set: set, pool: map[string]int{}, node: map[string]int{}, wanted: map[shape]int{}}
 	largest := 0
 	for _, r := range f.Racks {
 		largest = max(largest, r.GPUs)

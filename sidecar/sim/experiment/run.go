@@ -141,7 +141,7 @@ func newRun(s *Setup) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Speeds, s.Mixed, s.Audit || s.Keep)
+	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Speeds, s.Settings, s.Mixed, s.Audit || s.Keep)
 	v.Watch = r.witness.watch
 	memory := sim.NewMemory()
 	memory.Trust = true

@@ -77,8 +77,8 @@ func (w *witness) endless(now cluster.Instant) bool {
 	return !w.any(func(j *life) bool { return idle <= endlessFor+20*j.Runs })
 }
 
-func newWitness(meter *score.Meter, fleet Fleet, speeds sim.Speeds, mixed, keep bool) *witness {
-	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, speeds: speeds, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+func newWitness(meter *score.Meter, fleet Fleet, speeds sim.Speeds, set cluster.Settings, mixed, keep bool) *witness {
+	w := &witness{meter: meter, gaps: newGaps(fleet, set, mixed), keep: keep, speeds: speeds, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
 	if models := fleet.Models(); len(models) > 1 {
 		for _, m := range models {
 			w.models = append(w.models, m.Model)
@@ -233,7 +233,7 @@ func (w *witness) stop(l *life, e *sim.Event) {
 func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
 	n, p := cluster.MicroGPU(0), w.tenant(l.Tenant)
 	for i := range holds {
-		amount := cluster.MicroGPU(sign) * holds[i].Size.Amount()
+		amount := cluster.MicroGPU(sign) * holds[i].Size.At(w.gaps.set.Worth(holds[i].Model)).Amount()
 		n += amount
 		w.used += w.gaps.take(&holds[i], sign)
 		if m := slices.Index(w.models, holds[i].Model); m >= 0 {

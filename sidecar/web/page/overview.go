@@ -53,13 +53,12 @@ type overview struct {
 
 // sums counts the GPUs of all pools.
 type sums struct {
-	All, Bad        int
-	Busy, Idle, Out cluster.GPUCount
+	All, Bad, Busy, Idle, Out cluster.GPUCount
 }
 
 // BusyPart is the part of healthy GPUs that is busy.
 func (s sums) BusyPart() float64 {
-	return float64(s.Busy) / float64(cluster.CountOf(max(s.All-s.Bad, 1)))
+	return float64(s.Busy) / float64(max(s.All-s.Bad, 1))
 }
 
 // tenantRow is a tenant in all pools.

@@ -189,14 +189,14 @@ func (v *visit) stack(lines []tenantLine, since time.Time, step time.Duration, p
 	if others > 0 {
 		c.Series = append(c.Series, rest)
 	}
-	healthy := 0
+	healthy := cluster.GPUCount(0)
 	for i := range v.Status.Pools {
 		if p := &v.Status.Pools[i]; pool == "" || p.Pool == pool {
 			healthy += p.GPUs - p.Bad
 		}
 	}
 	if len(xs) > 0 {
-		c.Series = append(c.Series, chart.Series{Name: "healthy GPUs, now", Over: true, Plain: true, X: xs, Y: slices.Repeat(chart.Values{float64(healthy)}, len(xs))})
+		c.Series = append(c.Series, chart.Series{Name: "healthy GPUs, now", Over: true, Plain: true, X: xs, Y: slices.Repeat(chart.Values{cluster.MicroGPU(healthy).Float()}, len(xs))})
 	}
 	for i := range c.Series {
 		if i > 0 {

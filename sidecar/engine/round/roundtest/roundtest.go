@@ -20,7 +20,7 @@ func Snapshot(cases ...cluster.Case) *cluster.Snapshot {
 		s.Nodes = append(s.Nodes, cluster.Node{Name: string(rune('a' + i)), GPUs: []cluster.GPUs{{Model: model, Count: 4}}, CPUs: 64, MemoryMB: 1 << 20, Partitions: []string{"gpu"}})
 	}
 	for _, pool := range []string{"k80", "v100"} {
-		s.Ledger.Pools = append(s.Ledger.Pools, cluster.PoolAccount{Pool: pool, GPUs: 4})
+		s.Ledger.Pools = append(s.Ledger.Pools, cluster.PoolAccount{Pool: pool, GPUs: cluster.CountOf(4)})
 	}
 	for _, t := range s.Tenants {
 		for _, pool := range s.Ledger.Pools {
