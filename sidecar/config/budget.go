@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -59,9 +60,18 @@ const (
 )
 
 // pricesLen gives the most bytes that the prices of a budget have in that line.
-func (b *Budget) pricesLen() int {
+func (b *Budget) pricesLen(worth map[string]Worth) int {
+	prices := map[string]float64{}
+	maps.Copy(prices, b.ModelPrices)
+	for model, w := range worth {
+		price, named := prices[model]
+		if !named {
+			price = 1
+		}
+		prices[model] = price * cluster.MicroGPU(w).Float()
+	}
 	n, most := 0, 1
-	for model, price := range b.ModelPrices {
+	for model, price := range prices {
 		size := len(strconv.FormatFloat(price, 'g', -1, 64))
 		n, most = n+len(",=")+len(model)+size, max(most, size)
 	}
@@ -82,7 +92,8 @@ func (k *checker) budgets() {
 		k.oneOf(where("at_end"), b.atEnd(), spending.AtEnds...)
 		if b.atEnd() == string(spending.Refuse) {
 			k.must(len(tenant) <= maxTenant && !strings.ContainsFunc(tenant, unicode.IsSpace), where("at_end"), "the submit plugin reads names of tenants without blanks and of at most %d bytes; write at_end: idle-only for %q, or rename the account in Slurm", maxTenant, tenant)
-			k.must(b.pricesLen() <= maxPrices, where("model_prices"), "the submit plugin reads at most %d bytes of prices, and these are %d; remove models that cost 1, or write at_end: idle-only", maxPrices, b.pricesLen())
+			size := b.pricesLen(k.c.Models.Worth)
+			k.must(size <= maxPrices, where("model_prices"), "the submit plugin reads at most %d bytes of prices, and these are %d; remove models that cost 1, or write at_end: idle-only", maxPrices, size)
 		}
 		_, err := time.LoadLocation(b.Zone)
 		k.must(err == nil, where("zone"), "%q is no time zone; write one like Europe/Berlin, or UTC", b.Zone)

@@ -126,6 +126,10 @@ func (k *checker) models() {
 		price := m.Prices[model]
 		k.must(price > 0 && price < 1e9, "models.prices", "%s: a price per GPU and hour must be above 0 and below 1e9, got %v", model, price)
 	}
+	if len(m.Worth) > 0 {
+		k.must(!k.c.market(), "models.worth", "%s divides GPU models by the speedups of jobs on their devices, which say what a device is worth; remove models.worth, or choose preset %s", k.where("preset", k.c.Preset), preset.Astraea)
+		k.must(k.c.Cells.File == "", "models.worth", "the cells of %s are whole devices; remove models.worth or cells.file", k.where("cells.file", k.c.Cells.File))
+	}
 	if row, _ := preset.Of(k.c.Preset); row.Prices {
 		k.must(len(m.Prices) > 0, "models.prices", "%s weighs throughput against cost and needs prices; write the cost per hour of a GPU of each model", k.where("preset", k.c.Preset))
 	}

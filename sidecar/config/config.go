@@ -141,6 +141,7 @@ type Models struct {
 	DivideEvery Duration           `yaml:"divide_every"`
 	MostKinds   int                `yaml:"most_kinds"`
 	Prices      map[string]float64 `yaml:"prices"`
+	Worth       map[string]Worth   `yaml:"worth"`
 	Progress    Progress           `yaml:"progress"`
 }
 
@@ -591,6 +592,11 @@ func (c *Config) Settings() cluster.Settings {
 			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})
 		}
 	}
+	for _, model := range sortedKeys(c.Models.Worth) {
+		if worth := cluster.MicroGPU(c.Models.Worth[model]); worth != cluster.WholeGPU {
+			s.Worths = append(s.Worths, cluster.Worth{Model: model, Worth: worth})
+		}
+	}
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
@@ -644,6 +650,10 @@ func (l Levels) list() []cluster.QOSLevel {
 
 // market tells whether the preset divides heterogeneous GPUs.
 func (c *Config) market() bool { return slices.Contains(preset.Dividing(), preset.Base(c.Preset)) }
+
+// TakesWorth tells whether devices may count as parts of GPUs (models.worth): where GPU models are divided, speedups say what a device is worth, and the
+// cells of virtual clusters are whole devices.
+func TakesWorth(c *Config) bool { return !c.market() && c.Cells.File == "" }
 
 // bare gives a signal without SIG; "none" gives "".
 func bare(signal string) string {

@@ -454,3 +454,34 @@ func TestTenantBlindPresetsSaySo(t *testing.T) {
 		}
 	}
 }
+
+// A device of some models counts as a part of a GPU: fractions and decimals say which.
+func TestWorth(t *testing.T) {
+	c := parse(t, "models: {worth: {1g.10gb: 1/7, 3g.40gb: 3/7, half: 0.5, a100: 1, tiny: 1e-6, spaced: ' 2 / 4 '}}")
+	want := []cluster.Worth{{Model: "1g.10gb", Worth: 142857}, {Model: "3g.40gb", Worth: 428571}, {Model: "half", Worth: 500_000}, {Model: "spaced", Worth: 500_000}, {Model: "tiny", Worth: 1}}
+	if d := cmp.Diff(want, c.Settings().Worths); d != "" {
+		t.Error(d)
+	}
+	for _, w := range config.Words(c) {
+		if w.Key == "models.worth.1g.10gb" && w.Value != "0.142857" {
+			t.Errorf("1/7 reads %s", w.Value)
+		}
+	}
+	for text, want := range map[string]string{
+		"models: {worth: {1g.10gb: 0}}":                                             `f.yaml:1: models.worth.1g.10gb: "0" is no part of a GPU: write a fraction like 1/7, or a number above 0 and at most 1 like 0.5`,
+		"models: {worth: {1g.10gb: 8/7}}":                                           `"8/7" is no part`,
+		"models: {worth: {1g.10gb: -0.5}}":                                          `"-0.5" is no part`,
+		"models: {worth: {1g.10gb: 1/}}":                                            `"1/" is no part`,
+		"models: {worth: {1g.10gb: 1/0}}":                                           `"1/0" is no part`,
+		"models: {worth: {1g.10gb: 0/0}}":                                           `"0/0" is no part`,
+		"models: {worth: {1g.10gb: .nan}}":                                          `is no part`,
+		"models: {worth: {1g.10gb: 1e-9}}":                                          `"1e-9" is no part`,
+		"models: {worth: {1g.10gb: small}}":                                         `"small" is no part`,
+		"preset: drf\nmodels: {worth: {1g.10gb: 1/7}}":                              `models.worth: preset (drf, f.yaml:1) divides GPU models by the speedups of jobs on their devices, which say what a device is worth; remove models.worth, or choose preset astraea`,
+		"preset: hived\ncells: {file: cells.yaml}\nmodels: {worth: {1g.10gb: 1/7}}": `models.worth: the cells of cells.file (cells.yaml, f.yaml:2) are whole devices; remove models.worth or cells.file`,
+	} {
+		if _, err := config.Parse("f.yaml", []byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -61,6 +61,30 @@ func (p *Percent) UnmarshalText(text []byte) error {
 
 func (p Percent) String() string { return strconv.Itoa(int(p)) }
 
+// Worth is the part of a GPU that a device counts as.
+type Worth cluster.MicroGPU
+
+// UnmarshalText reads fractions like 1/7, and decimals like 0.5. Parts are kept in millionths.
+func (w *Worth) UnmarshalText(text []byte) error {
+	above, below, _ := strings.Cut(string(text), "/")
+	if below == "" {
+		below = "1"
+	}
+	a, wrong := strconv.ParseFloat(strings.TrimSpace(above), 64)
+	b, alsoWrong := strconv.ParseFloat(strings.TrimSpace(below), 64)
+	part := math.Round(a / b * float64(cluster.WholeGPU))
+	if wrong != nil || alsoWrong != nil || !(part >= 1 && part <= float64(cluster.WholeGPU)) || strings.HasSuffix(string(text), "/") {
+		return fmt.Errorf("%q is no part of a GPU: write a fraction like 1/7, or a number above 0 and at most 1 like 0.5", text)
+	}
+	*w = Worth(part)
+	return nil
+}
+
+func (w Worth) String() string { return cluster.GPUCount(w).String() }
+
+// MarshalYAML gives the number that UnmarshalText reads.
+func (w Worth) MarshalYAML() (any, error) { return cluster.MicroGPU(w).Float(), nil }
+
 // Limit is a percentage, or Auto; 0 = no limit.
 type Limit int
 

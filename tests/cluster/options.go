@@ -170,6 +170,9 @@ func defaultTres(groups []NodeGroup) string {
 // Names end up in shell words, host lists and slurm.conf: keep them plain.
 var plain = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 
+// model is a GPU model as Slurm names it: also 1g.10gb, an instance of a GPU.
+var model = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,30}$`)
+
 func (o Options) check() error {
 	var errs []error
 	name := func(what, s string) {
@@ -188,8 +191,8 @@ func (o Options) check() error {
 	}
 	for _, n := range o.Nodes {
 		name("node prefix", n.Prefix)
-		if n.GPUs > 0 {
-			name("GPU model", n.Model)
+		if n.GPUs > 0 && !model.MatchString(n.Model) {
+			errs = append(errs, fmt.Errorf("GPU model %q: use lower case letters, digits, -, _ and ., at most 31, a letter or digit first", n.Model))
 		}
 		if n.Count < 1 || n.GPUs < 0 {
 			errs = append(errs, fmt.Errorf("node group %q: needs one node or more and no negative GPUs", n.Prefix))

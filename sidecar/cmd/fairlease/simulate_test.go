@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,7 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "cpus.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state\n1,a,b,0,0,60,COMPLETED\n")
 	write(t, filepath.Join(dir, "config.yaml"), "lease: {term: 30m}\n")
 	write(t, filepath.Join(dir, "weights.yaml"), "tenants: {weights: {nlp: 3, vision: 1, bio: 2}}\n")
+	write(t, filepath.Join(dir, "worth.yaml"), "models: {worth: {v100: 1/4}}\n")
 	write(t, filepath.Join(dir, "speeds.csv"), "pattern,model,speed\nresnet*,k80,0.25\n")
 	write(t, filepath.Join(dir, "kinds.csv"), kinds)
 	write(t, filepath.Join(dir, "cells.yaml"), cellsOfTwo)
@@ -112,6 +114,25 @@ func TestSimulateHeedsTheConfiguration(t *testing.T) {
 	r := run(t, time.Time{}, env, "simulate", "history.csv", "--nodes", "1x8", "-c", "config.yaml")
 	if r.code != failure.OK || !strings.Contains(r.out, "term 30m") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// Where all devices are worth a quarter of a GPU, tenants have a quarter of the GPU time.
+func TestSimulateByWorth(t *testing.T) {
+	_, env := folder(t)
+	received := func(args ...string) (sum float64) {
+		r := run(t, time.Time{}, env, append([]string{"simulate", "history.csv", "--nodes", "1x8:v100", "--schedulers", "astraea", "--json"}, args...)...)
+		for _, m := range regexp.MustCompile(`"alloc_gpu_h": *([0-9.]+)`).FindAllStringSubmatch(r.out, -1) {
+			x, _ := strconv.ParseFloat(m[1], 64)
+			sum += x
+		}
+		if r.code != failure.OK || sum == 0 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.out, r.err)
+		}
+		return sum
+	}
+	if whole, quarter := received(), received("-c", "worth.yaml"); quarter < whole/4*0.999 || quarter > whole/4*1.001 {
+		t.Errorf("%v GPU hours, by quarters %v", whole, quarter)
 	}
 }
 
@@ -186,6 +207,7 @@ func TestSimulateComplaints(t *testing.T) {
 		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, failure.Misuse, `cannot be less than 0`},
 		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, failure.Misuse, `there is no scheduler "x"; there are (.|\n)*\nnext: see fairlease simulate --help\n$`},
 		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost"}, failure.Misuse, `^fairlease: fairlease:gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
+		{"worth and speedups", []string{"history.csv", "--nodes", "1x8:v100", "-c", "worth.yaml", "--schedulers", "fairlease:drf"}, failure.Misuse, `^fairlease: fairlease:drf counts whole devices, and models.worth counts them as parts of GPUs\nnext: simulate it without models.worth`},
 		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, failure.Misuse, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
 		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, failure.Misuse, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
 		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, failure.Misuse, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -97,6 +98,7 @@ func checkModels(f *findings, cfg *config.Config, seen *cluster.Observation, sna
 	if model := cfg.Models.Reference; model != "" && !there[model] {
 		f.add(Warn, "reference", "no node has a GPU model "+model, "models.reference has no effect: speedups are relative to the slowest model that most tenants can use", "correct it; "+known)
 	}
+	checkWorth(f, cfg, there)
 	file := cfg.ProfileFile()
 	if file == nil {
 		return
@@ -131,5 +133,50 @@ func checkModels(f *findings, cfg *config.Config, seen *cluster.Observation, sna
 	}
 	if len(strangers)+len(nobody) == 0 {
 		f.ok(check, "%d rules, %d rates in %s", len(file.Rules), len(file.Profiles), file.Name)
+	}
+}
+
+// instance finds the profile of a MIG instance in the name of a GPU model, like a100_3g.40gb: compute slices of a compute instance, those of the GPU
+// instance, and its memory in GB.
+var instance = regexp.MustCompile(`(?i)(?:^|[^0-9a-z.])(?:([1-7])c\.)?([1-7])g\.([0-9]+)gb`)
+
+// worthOf proposes what an instance counts as by the name of its model: its compute slices of all seven, or of all four of an A30; "" = it is no
+// instance, or a whole GPU.
+func worthOf(model string) string {
+	m := instance.FindStringSubmatch(model)
+	if m == nil {
+		return ""
+	}
+	all := "7"
+	if slices.Contains([]string{"1g.6gb", "2g.12gb", "4g.24gb"}, strings.ToLower(m[2]+"g."+m[3]+"gb")) {
+		all = "4"
+	}
+	if used := cmp.Or(m[1], m[2]); used != all {
+		return used + "/" + all
+	}
+	return ""
+}
+
+// checkWorth tells of models that look like MIG instances and count as whole GPUs, and of worths for models that no node has.
+func checkWorth(f *findings, cfg *config.Config, there map[string]bool) {
+	const check = "worth"
+	var strangers, whole, propose []string
+	for model := range cfg.Models.Worth {
+		if !there[model] {
+			strangers = append(strangers, model)
+		}
+	}
+	if slices.Sort(strangers); len(strangers) > 0 {
+		f.add(Warn, check, "no node has a GPU model "+view.Some(strangers, 5), "models.worth has no effect on it, and a device of the model that may be meant counts as one GPU",
+			"correct it; Slurm's are "+strings.Join(slices.Sorted(maps.Keys(there)), ", "))
+	}
+	for _, model := range slices.Sorted(maps.Keys(there)) {
+		if _, known := cfg.Models.Worth[model]; !known && worthOf(model) != "" {
+			whole, propose = append(whole, model), append(propose, model+": "+worthOf(model))
+		}
+	}
+	if len(whole) > 0 && config.TakesWorth(cfg) {
+		f.add(Warn, check, "each device of "+view.Some(whole, 5)+" counts as one GPU, and these look like instances of GPUs that MIG splits", "a tenant with all instances of a GPU is charged several GPUs",
+			"write models.worth: {"+strings.Join(propose, ", ")+"}; with 1 a device counts as a GPU, as now")
 	}
 }

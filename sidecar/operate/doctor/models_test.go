@@ -151,3 +151,39 @@ func TestDoctorOfProfiles(t *testing.T) {
 		t.Errorf("of a file that is not there: %+v", got)
 	}
 }
+
+// Models that look like MIG instances count as whole GPUs until models.worth says what they are worth.
+func TestDoctorOfWorth(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, settings string
+		models         []string
+		want           []string
+	}{
+		{"whole GPUs", "", []string{"a100", "v100-32gb", "7g.80gb", "mi300x", "4g.24gb"}, nil},
+		{"instances", "", []string{"1g.10gb", "a100", "nvidia_a100_80gb_pcie_3g.40gb"},
+			[]string{"worth warn: each device of 1g.10gb, nvidia_a100_80gb_pcie_3g.40gb counts as one GPU, and these look like instances of GPUs that MIG splits; write models.worth: {1g.10gb: 1/7, nvidia_a100_80gb_pcie_3g.40gb: 3/7}; with 1 a device counts as a GPU, as now"}},
+		{"those of an A30, and compute instances", "", []string{"2g.12gb", "a30_1g.6gb", "2c.3g.40gb"},
+			[]string{"worth warn: each device of 2c.3g.40gb, 2g.12gb, a30_1g.6gb counts as one GPU, and these look like instances of GPUs that MIG splits; write models.worth: {2c.3g.40gb: 2/7, 2g.12gb: 2/4, a30_1g.6gb: 1/4}; with 1 a device counts as a GPU, as now"}},
+		{"all have a worth", "models: {worth: {1g.10gb: 1/7, 3g.40gb: 1}}", []string{"1g.10gb", "3g.40gb"}, nil},
+		{"a worth of no model", "models: {worth: {1g.20gb: 1/7}}", []string{"a100"}, []string{"worth warn: no node has a GPU model 1g.20gb; correct it; Slurm's are a100"}},
+		{"where speedups say it", "preset: drf", []string{"1g.10gb"}, nil},
+	} {
+		seen := &cluster.Observation{Accounts: []cluster.Account{{Name: "root"}}}
+		for _, model := range c.models {
+			seen.Nodes = append(seen.Nodes, cluster.Node{GPUs: []cluster.GPUs{{Model: model, Count: 1}}})
+		}
+		write(t, filepath.Join(dir, "f.yaml"), "mode: observe\n"+c.settings+"\n")
+		cfg, err := config.Load(filepath.Join(dir, "f.yaml"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "worth") {
+			got = append(got, fmt.Sprintf("%s %s: %s; %s", x.Check, x.Level, x.Found, x.Do))
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}

@@ -53,6 +53,10 @@ func Cross(base experiment.Setup, sizes string, schedulers []string, cells strin
 				name = plainSlurm
 			}
 			s.Fleet, s.Scheduler, s.Cells = f, name, d
+			if len(s.Settings.Worths) > 0 && (d != nil || strings.HasPrefix(name, "fairlease:")) {
+				return nil, &failure.Error{Code: failure.Misuse, What: name + " counts whole devices, and models.worth counts them as parts of GPUs",
+					Next: "simulate it without models.worth, by a copy of the configuration for -c"}
+			}
 			if s.Prices, err = Prices(base.Prices, f, s.Scheduler); err != nil {
 				return nil, err
 			}
