@@ -33,7 +33,7 @@ func paired(t *testing.T, x, y int) (w *simtest.World, ids map[string][]cluster.
 	}
 	for range 2 {
 		for _, tenant := range []string{"x", "y"} {
-			ids[tenant] = append(ids[tenant], w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest,
+			ids[tenant] = append(ids[tenant], w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest + ",kind=" + tenant,
 				Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour}))
 		}
 	}
@@ -94,6 +94,33 @@ func TestPairs(t *testing.T) {
 				t.Errorf("told of %d GPUs, want %d", len(told), want)
 			}
 		})
+	}
+}
+
+// Types that are known to hinder each other are not put together again; others are tried.
+func TestPairsAreRemembered(t *testing.T) {
+	w, ids := paired(t, 95, 30)
+	for id := range all(ids) {
+		w.Cancel(id)
+	}
+	shares(w, "y", 1, "") // has the other GPU
+	for _, c := range []struct {
+		kinds [2]string
+		want  bool // they are put on one GPU
+	}{{[2]string{"x", "y"}, true}, {[2]string{"x", "y"}, false}, {[2]string{"x", "z"}, true}} {
+		var jobs []cluster.JobID
+		for _, kind := range c.kinds {
+			jobs = append(jobs, w.Virtual.Submit(sim.Work{Name: "train", Kind: kind, User: "x_user", Account: "x", Partition: "gpu", Comment: modest + ",kind=" + kind,
+				Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour}))
+		}
+		w.Run(cluster.Hour)
+		for _, id := range jobs {
+			if got := w.Record(id).Slice != nil; got != c.want {
+				t.Errorf("%v: job %s shares its GPU: %v, want %v", c.kinds, id, got, c.want)
+			}
+			w.Cancel(id)
+		}
+		w.Run(cluster.Minute)
 	}
 }
 

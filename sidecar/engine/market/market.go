@@ -33,6 +33,11 @@ func Open(in *round.Facts, found *eligible.Found, due *entitle.Due, x *speeds.Sp
 	return m
 }
 
+// Beside returns the parts of their speed alone that two jobs of one GPU have beside each other on a model; false = it is not known.
+func (m *Market) Beside(i, k int, model string) (own, other float64, known bool) {
+	return m.speeds.Pairs.Beside(i, k, model)
+}
+
 // PutMoves writes when jobs moved in this round into records, which are by case.
 func (m *Market) PutMoves(records []cluster.Record) {
 	for i, at := range m.moved {

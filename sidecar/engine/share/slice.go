@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -134,7 +135,7 @@ func (p *slicer) join(tenant, i, pool int, own bool) {
 		f.Hand.IsClaimed(k.Key) || p.in.Limits != nil && p.in.Limits.Room(k.Case) != lease.Now || !own && !p.lacks(tenant, pool) {
 		return
 	}
-	for h := range p.hosts {
+	for _, h := range p.best(k.Case) {
 		x := &p.hosts[h]
 		if own && k.Binds != lease.Unbound && f.Hand.Marks[x.item].Stoppable { // its tenant would bind more GPUs than before
 			continue
@@ -147,6 +148,39 @@ func (p *slicer) join(tenant, i, pool int, own bool) {
 			}
 			return
 		}
+	}
+}
+
+// How much two jobs do at the same time on a GPU, as a multiple of one alone: at least, to be put together there by what is known of their types, and
+// before anything is known, so that they are tried.
+const (
+	leastTogether = 1.2
+	untried       = 1.25
+)
+
+// best returns the hosts in the order in which a job should join them: first those beside which both do most.
+func (p *slicer) best(i int) []int {
+	order, does := make([]int, len(p.hosts)), make([]float64, len(p.hosts))
+	for h := range p.hosts {
+		order[h], does[h] = h, p.does(&p.hosts[h], i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(does[b], does[a]) })
+	return order
+}
+
+// does returns how much a job and a host do at the same time, by what is known of their types. Where all take turns, it is the same for all.
+func (p *slicer) does(h *sliceHost, i int) float64 {
+	f := p.x.f
+	if !f.In.Settings.Slices.Pairs {
+		return untried
+	}
+	switch own, other, known := f.Market.Beside(i, h.item, f.In.Pools[h.pool]); {
+	case !known:
+		return untried
+	case min(own, other) < 0.5:
+		return 1 // they would take turns
+	default:
+		return own + other
 	}
 }
 
@@ -172,7 +206,7 @@ func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 	f := p.x.f
 	t := int(f.Due.Queued[h.item].Queue)
 	return !h.full && h.pool == pool && (t == tenant) == own && (own || h.lone || p.spares(t, pool)) &&
-		(f.In.Settings.Across != cluster.SameUser || f.In.Records[h.item].User == f.In.Records[i].User)
+		(f.In.Settings.Across != cluster.SameUser || f.In.Records[h.item].User == f.In.Records[i].User) && p.does(h, i) >= leastTogether
 }
 
 // gave counts half of a host's GPU for a tenant. The host has the other half.

@@ -6,6 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/evidence"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
@@ -80,7 +81,7 @@ func (x *Speeds) ended(i int) {
 		return
 	}
 	ran, whole := x.attempts(i, []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}})
-	x.shown.Ended(cluster.Completion{Kind: x.kindOf(j, c.Record.Tenant), Gang: gpus.Size.Devices}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
+	x.shown.Ended(cluster.Completion{Kind: kindOf(x.in, j, c.Record.Tenant), Gang: gpus.Size.Devices}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
 }
 
 // chooses reports whether a job may be where it is by its user's choice.
@@ -145,8 +146,8 @@ func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
 }
 
 // kindOf returns the kind of a job.
-func (x *Speeds) kindOf(j *cluster.Job, tenant string) cluster.Kind {
-	return profile.KindOf(x.in.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
+func kindOf(in *round.Facts, j *cluster.Job, tenant string) cluster.Kind {
+	return profile.KindOf(in.Settings.Kinds, tenant, j.User, j.Name, hintsOf(j).Kind, j.Work)
 }
 
 // The number of jobs that are let begin on a model to learn how fast it is; and of the new jobs of a kind that is known on others, one in

@@ -21,6 +21,8 @@ type Speeds struct {
 	in     *round.Facts
 	found  *eligible.Found
 	Book   *profile.Book
+	book   *profile.Book // Book, or that of jobs that share GPUs; nil = nothing is learnt
+	Pairs  Pairs
 	Kinds  []cluster.Kind // by case; "" = a job of no tenant
 	Types  Types
 	shown  evidence.Book
@@ -49,12 +51,16 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 	x := &Speeds{in: in, found: found}
 	if !x.in.Settings.Divides() {
 		x.read(x.in.Snapshot.Cases)
+		if s := x.in.Settings.Slices; s != nil && s.Pairs {
+			x.book = listen(x)
+		}
 		return x
 	}
 	set := profile.Default()
 	set.Estimate, set.Reference = !x.in.Settings.NoEstimates, x.in.Settings.Reference
 	n := len(x.in.Snapshot.Cases)
 	x.Book, x.Kinds, x.Total = profile.New(set, x.in.Snapshot.Profiles, x.in.Snapshot.Paces), make([]cluster.Kind, n), make([]float64, n)
+	x.book, x.Pairs = x.Book, Pairs{in: x.in, book: x.Book, all: x.Kinds}
 	x.Types = newTypes(x.Book, found, in.Pools, n)
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.in.Snapshot.Declared {
@@ -72,7 +78,7 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 		}
 		hints := hintsOf(&c.Job)
 		tenant := x.in.Tenants[st.Tenant]
-		x.Kinds[i] = x.kindOf(&c.Job, tenant)
+		x.Kinds[i] = kindOf(x.in, &c.Job, tenant)
 		x.Types.set(i, x.Kinds[i])
 		x.Total[i] = hints.Steps
 		left := x.declare(i, hints.Rates, &said)
@@ -208,12 +214,12 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {
 		return
 	}
-	change, err := x.Book.Report(profile.Run{Key: c.Record.Key, Kind: x.Kinds[i], Model: holds[0].Model,
+	change, err := x.book.Report(profile.Run{Key: c.Record.Key, Kind: x.Pairs.kind(i), With: x.Pairs.partner(i), Model: holds[0].Model,
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
 		x.report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: err.Error()})
-	case change != nil:
+	case change != nil && x.Book != nil:
 		x.report(cluster.Event{Kind: cluster.EventProfile, Job: c.Record.Key, Text: fmt.Sprintf(
 			"%s runs otherwise than it did: %.4g steps a second on %s, no longer %.4g", change.Kind, change.After, change.Model, change.Before)})
 	}
@@ -277,9 +283,9 @@ func ranOn(x *Speeds, i int) []cluster.ModelTime {
 
 // Profiles returns the profiles and paces to remember.
 func (x *Speeds) Profiles() ([]cluster.Profile, []cluster.Pace) {
-	if x.Book == nil {
+	if x.book == nil {
 		return x.in.Snapshot.Profiles, x.in.Snapshot.Paces
 	}
-	entries := slices.DeleteFunc(x.Book.Entries(), func(p cluster.Profile) bool { return p.Basis == profile.File })
-	return entries, x.Book.Paces()
+	entries := slices.DeleteFunc(x.book.Entries(), func(p cluster.Profile) bool { return p.Basis == profile.File })
+	return entries, x.book.Paces()
 }

@@ -48,6 +48,35 @@ func runs(id int64, ran cluster.Span) cluster.Case {
 	return c
 }
 
+// Reports of a job that runs beside another one on its GPU are of the two, and those alone of itself, also where no policy divides GPU models.
+func TestReportsBesideAnother(t *testing.T) {
+	for _, divide := range []string{"oef:coop", ""} {
+		for _, beside := range []bool{false, true} {
+			var cases []cluster.Case
+			for k, kind := range []string{"x", "y"} {
+				c := roundtest.On(roundtest.Job(int64(k+1), "bio", 1, cluster.Running), "a", "v100", 1)
+				c.Job.Hints, c.Job.Start = &cluster.Hints{Kind: kind}, now.Add(-cluster.Hour)
+				c.Record.Slice = &cluster.Slice{Pair: &cluster.Pair{With: cluster.JobKey(2 - k), Beside: beside}}
+				cases = append(cases, c)
+			}
+			s := roundtest.Snapshot(cases...)
+			s.Settings.Divide, s.Settings.Slices = divide, &cluster.Slices{Quantum: minute, Pairs: true}
+			for k, steps := range []float64{100, 700} {
+				s.Progress = []cluster.Progress{{Job: s.Cases[0].Job.ID, Steps: steps, At: now.Add(minute * cluster.Span(k-1))}}
+				in, leases := roundtest.Facts(s)
+				s.Profiles, s.Paces = speeds.Learn(in, new(eligible.Nodes).Find(in, leases, nil), new(profile.Memory)).Profiles()
+			}
+			want := cluster.Kind("")
+			if beside {
+				want = cluster.KindOf("bio", "y")
+			}
+			if len(s.Profiles) != 1 || s.Profiles[0].Rate != 10 || s.Profiles[0].With != want {
+				t.Errorf("%q, beside: %v: learnt %+v, want 10 steps a second with %q", divide, beside, s.Profiles, want)
+			}
+		}
+	}
+}
+
 func rate(model string, steps float64) cluster.Rate { return cluster.Rate{Model: model, Rate: steps} }
 
 // values returns the speeds of a job by pool.
