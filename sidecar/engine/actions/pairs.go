@@ -138,6 +138,14 @@ func (t *turns) tell(w *writer, on []int, pair *[2]cluster.Pair, good int) {
 		text = "take turns on their GPU"
 	}
 	r, o := &t.in.In.Records[on[0]], &t.in.In.Records[on[1]]
-	w.report(cluster.Event{Kind: cluster.EventPair, Job: r.Key, Text: fmt.Sprintf("job %s of %s and job %s of %s %s: at the same time they do %.0f %% and %.0f %% of their steps a second",
-		r.ID, r.Tenant, o.ID, o.Tenant, text, 100*a.Both/a.Alone, 100*b.Both/b.Alone)})
+	w.report(cluster.Event{Kind: cluster.EventPair, Job: r.Key, Text: fmt.Sprintf("job %s of %s and job %s of %s %s: at the same time they do %s and %s of their steps a second",
+		r.ID, r.Tenant, o.ID, o.Tenant, text, part(a), part(b))})
+}
+
+// part gives the part of its steps a second that a job does beside its partner, in words.
+func part(p *cluster.Pair) string {
+	if p.Both == 0 {
+		return "an unknown part"
+	}
+	return fmt.Sprintf("%.0f %%", 100*p.Both/p.Alone)
 }
