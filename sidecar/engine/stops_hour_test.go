@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
@@ -93,7 +94,7 @@ func TestStopsStayWithinTheHoursLimit(t *testing.T) {
 }
 
 // A site, a tenant and a user lose no more of their GPUs within an hour than their limits allow: 8 jobs of one GPU fill the site, and a tenant comes
-// that is due half of it.
+// that is due half of it. Its jobs are told why they wait.
 func TestNoOwnerLosesMoreThanItsHoursLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,7 +115,16 @@ func TestNoOwnerLosesMoreThanItsHoursLimit(t *testing.T) {
 		w.Submit("x", 8, 1, 100*cluster.Hour)
 		w.Run(20 * cluster.Minute)
 		w.Submit("y", 8, 1, 100*cluster.Hour)
+		told := false
+		w.Check = func(rep loop.Report) {
+			told = told || slices.ContainsFunc(rep.Plan.Statuses, func(s cluster.JobStatus) bool {
+				return s.Reason.Code == cluster.ReasonStops && s.Reason.Until > rep.Plan.At
+			})
+		}
 		w.Run(13 * cluster.Hour)
+		if !told {
+			t.Errorf("%s: no job is told that it waits for the limit", name)
+		}
 		site, owner := 0, 0
 		for first := range stops.at {
 			sum, of := 0, map[string]int{}

@@ -40,6 +40,7 @@ func Extend(f *Field) {
 		}
 		if mark.Stoppable = opened || rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); mark.Stoppable {
 			if rule.Off() && l.State == cluster.Active && l.Why != round.Recalled && l.End <= soon && !opened && !st.Ordered(cluster.Freeze) && f.Hourly.Spent(i) {
+				f.Hourly.hold(i)
 				f.Prolong(i, a.EndFor(i, max(l.End, in.Now)))
 			}
 			continue
@@ -49,7 +50,10 @@ func Extend(f *Field) {
 			l.End = soon
 		}
 		mark.Stoppable = !owes.Dear && j.May(rule, max(l.End, in.Now), notice)
-		if (!mark.Stoppable || f.Hourly.Spent(i)) && l.End <= soon {
+		if l.End <= soon && (!mark.Stoppable || f.Hourly.Spent(i)) {
+			if mark.Stoppable {
+				f.Hourly.hold(i)
+			}
 			f.Prolong(i, a.EndFor(i, max(l.End, in.Now)))
 			mark.Stoppable = !owes.Dear && j.May(rule, l.End, notice)
 		}

@@ -19,6 +19,7 @@ type Hourly struct {
 	favours map[string]cluster.MicroGPU // GPUs that count, by the tenant of the job that gets them; nil = there are no limits
 	counted []bool                      // by case
 	shut    bool                        // stops wait for room for a gang that is next
+	held    []bool                      // by pool: leases go on only because their owners have lost what they may
 	first   cluster.Instant             // when there is more room; 0 = not known
 }
 
@@ -34,9 +35,11 @@ func (q *quota) room(gpus cluster.MicroGPU) bool { return q.used == 0 || q.used+
 // open counts the jobs that were stopped, and those that have their notice.
 func (h *Hourly) open(f *Field) {
 	rule := &f.In.Settings.StopsPerHour
-	if *h = (Hourly{f: f, counted: h.counted}); rule.None() {
+	if *h = (Hourly{f: f, counted: h.counted, held: h.held}); rule.None() {
 		return
 	}
+	h.held = slices.Grow(h.held[:0], len(f.In.Pools))[:len(f.In.Pools)]
+	clear(h.held)
 	gpus := cluster.GPUCount(0)
 	for p := range f.In.Ledger.Pools {
 		gpus += f.In.Ledger.Pools[p].GPUs
@@ -119,6 +122,13 @@ func (h *Hourly) Spent(i int) bool {
 	return spent
 }
 
+// hold notes that a case's lease goes on only because it is spent.
+func (h *Hourly) hold(i int) {
+	if p := slices.Index(h.f.In.Pools, h.f.Hand.Leases[i].Pool); p >= 0 {
+		h.held[p] = true
+	}
+}
+
 // May implements lease.Stops. If a job has to wait for room at the site, nothing else is stopped meanwhile: smaller jobs would take the room again and
 // again.
 func (h *Hourly) May(who int, leases []int) bool {
@@ -173,6 +183,9 @@ func (h *Hourly) Count(who int, leases []int) {
 
 // Shut implements lease.Stops.
 func (h *Hourly) Shut() bool { return h.shut }
+
+// Held implements lease.Stops.
+func (h *Hourly) Held(pool int) bool { return h.limited() && h.held[pool] }
 
 // Until implements lease.Stops.
 func (h *Hourly) Until() cluster.Instant { return h.first }
