@@ -132,7 +132,7 @@ chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SE
 	FAIRLEASE_RACES=$${RACES:-1000} go test -count 1 -timeout 2h -v -run '^TestLive$$//^races$$' ./sidecar/slurm || failed=1; \
 	[ -z "$$failed" ]
 
-soak-live: deps ## a real Slurm on which nothing fails, under a week of load within MINUTES (120) or HOURS; fails if the daemon's memory or descriptors grow, its books drift from slurmdbd's, or a GPU is lost (root)
+soak-live: deps ## a real Slurm on which nothing fails, under a week of load within MINUTES (120) or HOURS; fails if the daemon's memory, descriptors or journal grow, its books drift from slurmdbd's, or a GPU is lost (root)
 	go run ./tests/chaos -soak -minutes $${MINUTES:-$$((60 * $${HOURS:-2}))} -seed $${SEED:-0}
 
 gain: deps ## one user plays some 70 strategies against an honest one, on both real Slurms with both gates, and writes each one's gain into docs/faults.md; GAIN="-only tiny": options (root, four hours)

@@ -6,7 +6,9 @@ import (
 )
 
 func TestGrown(t *testing.T) {
-	steady := func(at int) sample { return sample{Memory: 80 + float64(at%5), Descriptors: 20, Goroutines: 40} }
+	steady := func(at int) sample {
+		return sample{Memory: 80 + float64(at%5), Descriptors: 20, Goroutines: 40, Journal: 30 + 0.1*float64(at), Jobs: 10 * at, Rounds: 33 * at}
+	}
 	for _, c := range []struct {
 		name string
 		n    int
@@ -18,6 +20,10 @@ func TestGrown(t *testing.T) {
 		{"memory", 64, func(at int) sample { s := steady(at); s.Memory += 2 * float64(at); return s }, "memory grow"},
 		{"descriptors", 64, func(at int) sample { s := steady(at); s.Descriptors += float64(at) / 2; return s }, "descriptors grow"},
 		{"goroutines", 64, func(at int) sample { s := steady(at); s.Goroutines += float64(at); return s }, "goroutines grow"},
+		{"a journal by its jobs", 64, func(at int) sample { s := steady(at); s.Jobs = at; return s }, "journal grows: by 4.7 MiB for 47 jobs"},
+		{"a journal by its rounds", 64, func(at int) sample { s := steady(at); s.Rounds = 5 * at; return s }, "journal grows: by 4.7 MiB for 470 jobs and 235 rounds"},
+		{"a journal whose rounds grow", 64, func(at int) sample { s := steady(at); s.Journal += 0.005 * float64(at*at); return s }, "journal grows"},
+		{"a journal's first pages", 64, func(at int) sample { s := steady(at); s.Journal += float64(min(at, 18)) / 2; return s }, ""},
 		{"too short", 5, steady, "too few"},
 	} {
 		var samples []sample
