@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/tests/seeds"
@@ -168,6 +170,45 @@ func TestAFloorInOnePoolStopsNoRecallInAnother(t *testing.T) {
 		w.Run(10 * minute)
 		if w.Alloc(first) == 0 {
 			t.Errorf("with a debt elsewhere %v: the first lease of a job of a tenant without GPUs waits for a boundary", debt)
+		}
+	}
+}
+
+// Hours in which a tenant that repays lacks its floor, since others have lost as many GPUs as they may within the hour, are told by the reason of its
+// waiting jobs. They end.
+func TestHoursWithoutAFloorAreTold(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]cluster.StopsPerHour{"site": {Site: 10}, "tenant": {Tenant: 10}, "user": {User: 10}} {
+		set := simtest.Product()
+		set.Interval, set.StopsPerHour, set.CreditCap = minute, limit, 24*hour
+		w := simtest.New(t, set, simtest.Nodes("n", "v100", 2, 8), "a", "b")
+		submit := func(tenant string, n int, runs cluster.Span, stops bool) {
+			for range n {
+				w.Virtual.Submit(sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: simtest.Gang(1), Runs: runs,
+					Saves: sim.OnTerm, Comment: "saves=term", NoRequeue: !stops})
+			}
+		}
+		submit("a", 12, 48*hour, false)
+		w.Run(minute)
+		submit("b", 20, forever, true)
+		w.Run(49 * hour)
+		submit("a", 20, forever, true)
+		without := 0
+		for n := range 24 {
+			told := false
+			w.Check = func(rep loop.Report) {
+				told = told || slices.ContainsFunc(rep.Plan.Statuses, func(s cluster.JobStatus) bool { return s.Reason.Code == cluster.ReasonStops })
+			}
+			a := w.Used("a")
+			w.Run(hour)
+			if a = w.Used("a") - a; a < cluster.Times(6, hour)-cluster.Times(1, term+minute) {
+				if without = n + 1; !told {
+					t.Errorf("%s: in hour %d a had %.2f GPU-hours, less than its floor, and no job is told why", name, n+1, a.Hours())
+				}
+			}
+		}
+		if without == 0 || without == 24 {
+			t.Errorf("%s: the last hour without a's floor is number %d; want one, and not the last", name, without)
 		}
 	}
 }
