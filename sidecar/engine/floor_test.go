@@ -124,13 +124,24 @@ func TestFloorsAfterAnyHistory(t *testing.T) {
 		n = 20
 	}
 	for seed := range seeds.Of(t, n) {
-		f := simtest.FloorsOf(t, seed)
+		f := simtest.FloorsOf(t, seed, cluster.StopsPerHour{})
 		if hours += f.Hours; f.Hours > 0 && f.Worst < 75 {
 			t.Errorf("%.1f %% of what was due where 75 are promised: %s", f.Worst, f.What)
 		}
 	}
 	if hours == 0 {
 		t.Error("no tenant repays in any history")
+	}
+}
+
+// Each tenant holds its floor also where stops are limited, but in hours in which its jobs say that stops wait. Elsewhere jobs may wait for GPUs
+// that are claimed for them, or behind those, and say that.
+func TestFloorsWhereStopsAreLimited(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []cluster.StopsPerHour{{Tenant: 10}, {Tenant: 10, User: 5}} {
+		if f := simtest.FloorsOf(t, 0, limits); f.Hours == 0 || f.Worst < 75 {
+			t.Errorf("%+v, %d hours: %.1f %% of what was due where 75 are promised: %s", limits, f.Hours, f.Worst, f.What)
+		}
 	}
 }
 

@@ -275,7 +275,7 @@ func floors() {
 			return
 		}
 		for seed := range uint64(24) {
-			if f := simtest.FloorsOf(b, seed); f.Worst < worst.Worst {
+			if f := simtest.FloorsOf(b, seed, cluster.StopsPerHour{}); f.Worst < worst.Worst {
 				worst = f
 			}
 		}

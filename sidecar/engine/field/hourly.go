@@ -19,7 +19,7 @@ type Hourly struct {
 	favours map[string]cluster.MicroGPU // GPUs that count, by the tenant of the job that gets them; nil = there are no limits
 	counted []bool                      // by case
 	shut    bool                        // stops wait for room for a gang that is next
-	held    []bool                      // by pool: leases go on only because their owners have lost what they may
+	held    []bool                      // by pool: leases go on only because no more may be stopped
 	first   cluster.Instant             // when there is more room; 0 = not known
 }
 
@@ -122,7 +122,7 @@ func (h *Hourly) Spent(i int) bool {
 	return spent
 }
 
-// hold notes that a case's lease goes on only because it is spent.
+// hold notes that a case's lease goes on only because no more may be stopped.
 func (h *Hourly) hold(i int) {
 	if p := slices.Index(h.f.In.Pools, h.f.Hand.Leases[i].Pool); p >= 0 {
 		h.held[p] = true
@@ -132,6 +132,16 @@ func (h *Hourly) hold(i int) {
 // May implements lease.Stops. If a job has to wait for room at the site, nothing else is stopped meanwhile: smaller jobs would take the room again and
 // again.
 func (h *Hourly) May(who int, leases []int) bool {
+	may := h.may(who, leases)
+	for _, i := range leases {
+		if !may && h.f.Hand.Leases[i] != nil {
+			h.hold(i)
+		}
+	}
+	return may
+}
+
+func (h *Hourly) may(who int, leases []int) bool {
 	fresh, fits := cluster.MicroGPU(0), true
 	if !h.limited() {
 		return true

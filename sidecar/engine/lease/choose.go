@@ -69,7 +69,7 @@ type Stops interface {
 	Count(who int, leases []int)
 	// Shut reports whether none may end for others any more.
 	Shut() bool
-	// Held reports whether leases in a pool go on only because no more may be taken from their owners.
+	// Held reports whether leases in a pool go on only because no more may be stopped.
 	Held(pool int) bool
 	// Until is when more may end; 0 = unknown.
 	Until() cluster.Instant
@@ -734,7 +734,7 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	}
 	switch {
 	case code != cluster.ReasonBehind:
-	case c.in.Stops != nil && (c.memory.waits[i] || cluster.Micro(p.Free) < k.GPUs && (c.in.Stops.Shut() || q.behind > c.in.Settings.Threshold && c.in.Stops.Held(q.pool))):
+	case c.in.Stops != nil && (c.memory.waits[i] || cluster.Micro(p.Free) < k.GPUs && (c.in.Stops.Shut() || (q.behind > c.in.Settings.Threshold || lacks(c, q)) && c.in.Stops.Held(q.pool))):
 		p.Code, p.Until = cluster.ReasonStops, c.in.Stops.Until()
 	case cluster.Micro(p.Free) >= k.GPUs:
 		p.Code = cluster.ReasonShape

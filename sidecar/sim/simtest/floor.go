@@ -26,11 +26,12 @@ type Floors struct {
 }
 
 // FloorsOf draws a history in which tenants hold others' GPUs for days in jobs that cannot be stopped, after which all want more than
-// there is; and looks at the hours after it, of tenants that repay, of those that are repaid and of others.
-func FloorsOf(t testing.TB, seed uint64) Floors {
+// there is; and looks at the hours after it, of tenants that repay, of those that are repaid and of others. Hours in which a tenant's jobs say
+// that stops wait for the limits are left out.
+func FloorsOf(t testing.TB, seed uint64, limits cluster.StopsPerHour) Floors {
 	r := rand.New(rand.NewPCG(seed, 75))
 	set := Product()
-	set.Interval = cluster.Minute
+	set.Interval, set.StopsPerHour = cluster.Minute, limits
 	set.Preset = FloorPresets[r.IntN(len(FloorPresets))]
 	if seed%2 == 0 {
 		set.Preset = FloorPresets[0]
@@ -128,7 +129,7 @@ func (f *watch) look(rep loop.Report) {
 			}
 		}
 		h.now += f.ended(&rep.Plan, t)
-		h.not = h.not || !ltgf.Repaid(rows, pools, i%pools) || f.late(&rep.Plan, t) || !f.room(&rep.Plan, t.Pool)
+		h.not = h.not || f.stops(&rep.Plan, t) || !ltgf.Repaid(rows, pools, i%pools) || f.late(&rep.Plan, t) || !f.room(&rep.Plan, t.Pool)
 	}
 }
 
@@ -141,6 +142,13 @@ func (f *watch) ended(p *cluster.Plan, t *cluster.TenantPool) (out cluster.Micro
 		}
 	}
 	return out
+}
+
+// stops reports whether jobs of a tenant wait in a pool since no more may be stopped within the hour, and say so.
+func (f *watch) stops(p *cluster.Plan, t *cluster.TenantPool) bool {
+	return slices.ContainsFunc(p.Statuses, func(s cluster.JobStatus) bool {
+		return s.Reason.Code == cluster.ReasonStops && s.Reason.Pool == t.Pool && tenantOf(p, s.Job) == t.Tenant
+	})
 }
 
 // span is the length of the hours.
