@@ -110,7 +110,7 @@ func (r *round) profile(aside []string) {
 		if len(spec.Require) > 0 {
 			continue
 		}
-		if spec.Require = aside; r.Mixed && spec.Request.Model != "" {
+		if spec.Require, spec.Others = aside, false; r.Mixed && spec.Request.Model != "" {
 			if spec.Require = r.Having(spec.Request.Model, aside); len(spec.Require) == 0 {
 				continue
 			}

@@ -97,7 +97,7 @@ func (r *round) isOn(j *job, to spot) bool {
 func (r *round) find(j *job, to spot) (place.Placement, bool) {
 	spec := r.Field.Spec(j.Case)
 	if to.nodes != nil {
-		spec.Require = to.nodes
+		spec.Require, spec.Others = to.nodes, false
 	}
 	found, ok := r.Board.Fit(place.Ask{Shape: r.Site.Shape(spec), Pool: to.pool, Now: r.Now, End: r.Term(r.Now), Displace: place.Anybodys, Max: -1})
 	if ok && j.Lease != nil {

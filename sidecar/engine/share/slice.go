@@ -299,7 +299,7 @@ func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement,
 	if len(spec.Require) > 0 && !slices.Contains(spec.Require, h.node.Name) {
 		return place.Placement{}, false
 	}
-	spec.Require = []string{h.node.Name}
+	spec.Require, spec.Others = []string{h.node.Name}, false
 	return p.full().Fit(place.Ask{Shape: p.x.f.Site.Shape(spec), Pool: h.pool, Now: p.x.f.In.Now, End: end, Displace: place.Nobodys, Sharer: p.x.f.In.SlicesWith(i), Stops: true, Max: -1})
 }
 
