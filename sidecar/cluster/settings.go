@@ -194,18 +194,27 @@ func (s *Settings) Worth(model string) MicroGPU {
 	return WholeGPU
 }
 
-// PoolWorths has what a device of each pool counts as; the zero PoolWorths a GPU for all.
-type PoolWorths struct {
-	Settings *Settings
-	Pools    []string // models
+// PoolWorths has what a device of each pool counts as; nil = a GPU each.
+type PoolWorths []MicroGPU
+
+// PoolWorths gives those of pools, by their models.
+func (s *Settings) PoolWorths(pools []string) PoolWorths {
+	if len(s.Worths) == 0 {
+		return nil
+	}
+	out := make(PoolWorths, len(pools))
+	for p := range pools {
+		out[p] = s.Worth(pools[p])
+	}
+	return out
 }
 
 // Of gives the worth of a device of a pool, by its number.
 func (w PoolWorths) Of(pool int) MicroGPU {
-	if w.Settings == nil || len(w.Settings.Worths) == 0 {
+	if w == nil {
 		return WholeGPU
 	}
-	return w.Settings.Worth(w.Pools[pool])
+	return w[pool]
 }
 
 // In gives what a number of devices counts in a pool.

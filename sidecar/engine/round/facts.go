@@ -24,9 +24,15 @@ type Facts struct {
 	Stranded []cluster.Stranding
 	weights  []int64 // by tenant
 	spent    map[string]*cluster.TenantBudget
-	single   [][]int           // by pool: a list of that pool alone
+	pools    ofPools
 	keys     []cluster.JobKey  // by case: cases are too large to search in them
 	controls []cluster.Control // that cases have
+}
+
+// ofPools has what is made for each pool.
+type ofPools struct {
+	single [][]int // a list of that pool alone
+	worths cluster.PoolWorths
 }
 
 // Owned is the GPUs of tenants in cells of their own, by pool, then tenant.
@@ -97,10 +103,11 @@ func (f *Facts) Open(s *cluster.Snapshot, o *Opening) (events []cluster.Event) {
 	f.Pools = f.Pools[:0]
 	for p := range o.Ledger.Pools {
 		f.Pools = append(f.Pools, o.Ledger.Pools[p].Pool)
-		if p == len(f.single) {
-			f.single = append(f.single, []int{p})
+		if p == len(f.pools.single) {
+			f.pools.single = append(f.pools.single, []int{p})
 		}
 	}
+	f.pools.worths = s.Settings.PoolWorths(f.Pools)
 	n := len(f.Pools)
 	f.Tenants = f.Tenants[:0]
 	for i := 0; n > 0 && i < len(o.Ledger.Tenants); i += n {
@@ -191,22 +198,20 @@ func (f *Facts) Pool(model string) int {
 }
 
 // Worths returns what devices of the pools count as.
-func (f *Facts) Worths() cluster.PoolWorths {
-	return cluster.PoolWorths{Settings: f.Settings, Pools: f.Pools}
-}
+func (f *Facts) Worths() cluster.PoolWorths { return f.pools.worths }
 
 // HeldIn returns what the GPUs that a case holds count in a pool.
 func (f *Facts) HeldIn(pool, i int) cluster.MicroGPU { return f.Worths().In(pool, f.Cases[i].Held) }
 
 // Just returns a list of one pool, which must not be changed.
-func (f *Facts) Just(pool int) []int { return f.single[pool] }
+func (f *Facts) Just(pool int) []int { return f.pools.single[pool] }
 
 // PoolOf returns the pool of a lease as a list of one, which must not be changed.
 func (f *Facts) PoolOf(l *cluster.Lease) []int {
 	if len(f.Pools) == 0 {
 		return nil
 	}
-	return f.single[max(f.Pool(l.Pool), 0)]
+	return f.pools.single[max(f.Pool(l.Pool), 0)]
 }
 
 // Accounts returns the accounts of tenants as of the last look.
