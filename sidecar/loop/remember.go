@@ -131,7 +131,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 				carries := het[j.Het]
 				carries.carry(&c.Job)
 			}
-			recallSlice(&c.Record, j, m.Had)
+			recallSlice(&c.Record, j, &m)
 			takeSlice(&c.Job, &c.Record, m.Leases, s.Now)
 			begin(&c.Job, &c.Record)
 			stand(c, t, m.Leases, settings.StopAllowance, before != nil)

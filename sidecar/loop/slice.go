@@ -60,13 +60,19 @@ func noteAct(r *cluster.Record, a act) {
 	}
 }
 
-// recallSlice takes a job's part of a GPU from what it had before a dump of the journal was restored: else nobody would resume it.
-func recallSlice(r *cluster.Record, j *cluster.Job, had []cluster.Record) {
-	if r.Slice != nil || len(had) == 0 {
+// recallSlice takes a job's part of a GPU from what it had before a dump of the journal was restored. Of a job that agreed to turns, has shards and is
+// suspended, but is not known to this daemon either, it takes that it was suspended for a partner: else nobody would resume it.
+func recallSlice(r *cluster.Record, j *cluster.Job, m *cluster.State) {
+	if r.Slice != nil || m.Restored == nil {
 		return
 	}
-	k, ok := slices.BinarySearchFunc(had, j.ID, func(h cluster.Record, id cluster.JobID) int { return h.ID.Compare(id) })
-	if ok && had[k].User == j.User && had[k].Submit <= j.Submit {
-		r.Slice = had[k].Slice
+	k, ok := slices.BinarySearchFunc(m.Had, j.ID, func(h cluster.Record, id cluster.JobID) int { return h.ID.Compare(id) })
+	switch {
+	case ok && m.Had[k].Slice != nil && m.Had[k].User == j.User && m.Had[k].Submit <= j.Submit:
+		r.Slice = m.Had[k].Slice
+	case j.State == cluster.Suspended && j.Hints != nil && j.Hints.Share && j.Request.Shards > 0:
+		own := j.Request
+		own.Size, own.Shards, own.PerNode = cluster.Whole(1), 0, 1
+		r.Slice = &cluster.Slice{Ask: "gres/gpu:1", Request: own, Shards: j.Request.Shards}
 	}
 }

@@ -79,8 +79,37 @@ func TestRecallSlice(t *testing.T) {
 		want *cluster.Slice
 	}{{"ann", 5, s}, {"bob", 5, nil}, {"ann", 4, nil}} {
 		r := cluster.Record{Pinned: true}
-		if recallSlice(&r, &cluster.Job{ID: cluster.JobID{ID: 7}, User: c.user, Submit: c.at}, had); r.Slice != c.want {
+		m := cluster.State{Had: had, Restored: &cluster.Restored{}}
+		if recallSlice(&r, &cluster.Job{ID: cluster.JobID{ID: 7}, User: c.user, Submit: c.at}, &m); r.Slice != c.want {
 			t.Errorf("%s, submitted at %d: %+v", c.user, c.at, r.Slice)
+		}
+	}
+}
+
+// Where a dump was restored, a suspended job that agreed to turns and has shards is taken for one whose turn had ended, though nobody knows it: it goes on.
+func TestRecallUnknownSlices(t *testing.T) {
+	half := cluster.Request{Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}, Shards: 2, Nodes: 1, MaxNodes: 1}
+	for _, c := range []struct {
+		name     string
+		state    cluster.JobState
+		share    bool
+		shards   int
+		restored bool
+		want     bool
+	}{
+		{"suspended for a partner", cluster.Suspended, true, 2, true, true},
+		{"its user did not agree", cluster.Suspended, false, 2, true, false},
+		{"it has a whole GPU", cluster.Suspended, true, 0, true, false},
+		{"it runs", cluster.Running, true, 2, true, false},
+		{"no dump was restored", cluster.Suspended, true, 2, false, false},
+	} {
+		r, m, q := cluster.Record{}, cluster.State{}, half
+		if q.Shards = c.shards; c.restored {
+			m.Restored = &cluster.Restored{Knew: 41, Found: 28}
+		}
+		recallSlice(&r, &cluster.Job{ID: cluster.JobID{ID: 28}, State: c.state, Request: q, Hints: &cluster.Hints{Share: c.share}}, &m)
+		if (r.Slice != nil) != c.want || c.want && (r.Slice.Ask != "gres/gpu:1" || r.Slice.Request.Size != cluster.Whole(1) || r.Slice.Shards != 2 || r.Slice.Runs) {
+			t.Errorf("%s: %+v", c.name, r.Slice)
 		}
 	}
 }

@@ -16,7 +16,6 @@ func TestChaos(t *testing.T) {
 	for _, o := range []options{
 		{Seed: 4, Suite: "forky", Gate: "licence", First: []string{"clock is set back", "a cold start", "gets a dump back"}},
 		{Seed: 7, Suite: "trixie", Gate: "begin", First: []string{"clock is set ahead", "emptied or cut", "gets a dump back"}},
-		{Seed: 9, Suite: "forky", Gate: "begin", Kind: "slices", First: []string{"sidecars are killed", "sidecar hangs for more", "gets a dump back"}},
 	} {
 		t.Run(o.Suite+"/"+o.Gate, func(t *testing.T) {
 			t.Parallel()
