@@ -78,7 +78,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
-test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about 40 minutes)
+test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about an hour)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	@echo "tests/e2e tries the presets of day $$(date -u +%-j) of the year alone, unless FAIRLEASE_PRESETS=all: see CONTRIBUTING.md"
