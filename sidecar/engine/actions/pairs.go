@@ -49,19 +49,11 @@ func (t *turns) beside(w *writer, on []int) bool {
 	}
 	for k, i := range on {
 		if was := t.in.In.Records[i].Slice.Pair; was != nil && was.Beside && !a.Beside {
-			t.begins(i)
+			t.turn(i, false)
 		}
 		t.keep(i, &pair[k])
 	}
 	return a.Beside
-}
-
-// begins lets a job that ran beside another one wait for its turn, as at its start.
-func (t *turns) begins(i int) {
-	g := t.gate.of(i)
-	now := *g.Slice
-	now.Runs, now.At, g.Slice = false, t.in.In.Now, &now
-	t.gate.set(g)
 }
 
 // enter begins a time in which both run, or take turns, for a number of turns at least.
