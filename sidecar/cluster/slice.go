@@ -18,7 +18,7 @@ type Slice struct {
 	Runs    bool    `json:"runs,omitempty"` // it is its turn
 	Held    bool    `json:"held,omitempty"` // Slurm holds it, since it was requeued while it was suspended
 	At      Instant `json:"at,omitzero"`    // when its turn began or ended last
-	// Ran is for how long it had run when its turn ended, or was seen last since; 0 = it is its turn. Took is for how long it ran meanwhile, in the turn of
+	// Ran is for how long it had run when its turn ended, or was seen last since; 0 = it is its turn, or it had none yet. Took is for how long it ran meanwhile, in the turn of
 	// its partner. Paused is true if it was suspended since its turn ended. Taken counts how often it was seen to have run after that: its owner resumes
 	// it. Told is true once an event said so.
 	Ran    Span `json:"ran,omitempty"`

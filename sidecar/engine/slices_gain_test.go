@@ -103,6 +103,27 @@ func TestNoGainBySlices(t *testing.T) {
 				}
 			})
 		}},
+		{"requeued as soon as it is suspended", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, _ cluster.Span) {
+				if paused {
+					o.Requeue(id)
+				}
+			})
+		}},
+		{"requeued before its turn", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				if paused && lasts >= 50*second {
+					o.Requeue(id)
+				}
+			})
+		}},
+		{"requeued in its turn", 1, modest, func(o *owner, _ cluster.Span) {
+			o.each(func(id cluster.JobID, paused bool, lasts cluster.Span) {
+				if !paused && lasts >= 55*second {
+					o.Requeue(id)
+				}
+			})
+		}},
 		{"many jobs", 60, modest, nil},
 		{"too little memory", 1, "share=yes,mem.v100=1m", nil},
 	}
@@ -110,8 +131,8 @@ func TestNoGainBySlices(t *testing.T) {
 	for _, s := range strategies {
 		w := slicedOn(t, simtest.Nodes("n", "v100", 1, 1))
 		o := &owner{w, t, shares(w, "x", s.jobs, s.comment), map[cluster.JobID]bool{}, map[cluster.JobID]cluster.JobState{}, map[cluster.JobID]cluster.Instant{}}
-		shares(w, "y", 1, modest) // it is the partner
-		begin := cluster.Span(0)
+		partner := shares(w, "y", 1, modest)[0]
+		begin, others := cluster.Span(0), cluster.Span(0)
 		done := func() (sum cluster.Span) {
 			for _, id := range o.ids {
 				sum += w.Progress(id)
@@ -121,12 +142,16 @@ func TestNoGainBySlices(t *testing.T) {
 		const first, length = 15 * 60, 75 * 60
 		for at := range length {
 			if at%10 == 0 {
-				if _, err := w.Loop.Turn(t.Context()); err != nil {
+				r, err := w.Loop.Turn(t.Context())
+				if err != nil {
 					t.Fatal(err)
+				}
+				if !r.Quiet {
+					w.Last = r.Plan
 				}
 			}
 			if w.Advance(w.Now().Add(second)); at == first {
-				begin = done()
+				begin, others = done(), w.Progress(partner)
 			}
 			if s.play != nil && at >= first {
 				s.play(o, cluster.Span(at%10+1)*second)
@@ -137,9 +162,10 @@ func TestNoGainBySlices(t *testing.T) {
 			honest = got
 		}
 		gain := 100 * (got/honest - 1)
-		t.Logf("%s: as on %.2f GPUs, %+.1f %%", s.name, got, gain)
-		if got < 0.3 || gain > 3 {
-			t.Errorf("%s: goes on as on %.2f GPUs, %+.1f %%", s.name, got, gain)
+		other := float64(w.Progress(partner)-others) / float64((length-first)*second)
+		t.Logf("%s: as on %.3f GPUs, %+.1f %%; its partner as on %.3f", s.name, got, gain, other)
+		if stops := w.Record(partner).Stops; gain > 3 || other < 0.49 || stops > 0 {
+			t.Errorf("%s: goes on as on %.3f GPUs, %+.1f %%; its partner as on %.3f, and was stopped %d times", s.name, got, gain, other, stops)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease, at clu
 		return
 	}
 	j.Version = 0 // its case is not of the job alone
-	if s.Ran > 0 && (j.State == cluster.Running || j.State == cluster.Suspended) {
+	if !s.Runs && (j.State == cluster.Running || j.State == cluster.Suspended) {
 		now, ran := *s, j.Ran(at)
 		if now.Took = max(ran-s.Ran, 0); now.Took > 0 && s.Paused {
 			now.Taken++

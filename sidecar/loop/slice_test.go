@@ -58,6 +58,7 @@ func TestTakenTurns(t *testing.T) {
 		{"it has run meanwhile", cluster.Slice{Ran: minute, Paused: true}, minute + 9000, cluster.Suspended, cluster.Slice{Ran: minute + 9000, Took: 9000, Paused: true, Taken: 1}},
 		{"it runs", cluster.Slice{Ran: minute, Paused: true}, minute + 9000, cluster.Running, cluster.Slice{Ran: minute + 9000, Took: 9000, Taken: 1}},
 		{"it was not suspended", cluster.Slice{Ran: minute}, minute + 9000, cluster.Running, cluster.Slice{Ran: minute + 9000, Took: 9000}},
+		{"it has started, and had no turn yet", cluster.Slice{}, 3000, cluster.Running, cluster.Slice{Ran: 3000, Took: 3000}},
 		{"Slurm counts whole seconds", cluster.Slice{Ran: minute}, minute - 300, cluster.Suspended, cluster.Slice{Ran: minute, Paused: true}},
 		{"it is its turn", cluster.Slice{Runs: true}, minute, cluster.Running, cluster.Slice{Runs: true}},
 	} {

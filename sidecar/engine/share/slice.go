@@ -118,11 +118,12 @@ func (p *slicer) left(i int) bool {
 	return l.State == cluster.Ending || l.End <= p.x.f.In.Now && p.x.f.Ending(i)
 }
 
-// mayShare reports whether a job may take turns on a GPU of a model.
+// mayShare reports whether a job may take turns on a GPU of a model. A job that was requeued at its start may: nobody ends turns by requeues of a job,
+// since whole terms cost its partner stops.
 func (p *slicer) mayShare(i int, model string) bool {
 	f := p.x.f
 	j, r, st := &f.In.Snapshot.Cases[i].Job, &f.In.Records[i], &f.In.Cases[i]
-	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 {
+	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
 		return false
 	}
 	return f.In.Settings.Slices.Fits(j, model, f.In.Snapshot.Sizes, f.In.Snapshot.Memory)
