@@ -225,10 +225,6 @@ func (s *site) settings(partitions, license string) string {
 	scaled := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(s.term) / float64(15*time.Minute)).Round(time.Millisecond)
 	}
-	allowance := scaled(15 * time.Minute)
-	if s.slices { // on the only GPU a job that may not be stopped keeps out all others
-		allowance = time.Hour
-	}
 	return fmt.Sprintf(`mode: act
 partitions: [%s]
 interval: 1s
@@ -246,6 +242,6 @@ forecast: {every: 0s}
 metrics: {listen: ''}
 web: {listen: '', socket: ''}
 log: {format: json}
-`, partitions, s.term, scaled(5*time.Minute), max(scaled(time.Minute), time.Second), ttl, license, scaled(15*time.Minute), scaled(2*time.Hour), allowance, scaled(5*time.Minute),
+`, partitions, s.term, scaled(5*time.Minute), max(scaled(time.Minute), time.Second), ttl, license, scaled(15*time.Minute), scaled(2*time.Hour), scaled(15*time.Minute), scaled(5*time.Minute),
 		scaled(4*time.Hour), scaled(12*time.Hour), s.RestSocket(), testsidecar.Quoted(s.Scontrol()), max(scaled(5*time.Minute), 3*time.Second))
 }

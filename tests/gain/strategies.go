@@ -327,7 +327,7 @@ var strategies = []strategy{
 				p.does(ctx, "scontrol", "resume", j.id)
 			}
 		}))},
-	{name: "turns requeued", note: "+68 with the default stop.allowance: on the only GPU its job uses up its budget for stops, and stays", does: "a long job that takes turns; its owner requeues it whenever it is suspended", slices: true, play: live(1, modest, func(ctx context.Context, p *player, j queued) {
+	{name: "turns requeued", does: "a long job that takes turns; its owner requeues it whenever it is suspended", slices: true, play: live(1, modest, func(ctx context.Context, p *player, j queued) {
 		if j.state == "SUSPENDED" {
 			p.does(ctx, "scontrol", "requeue", j.id)
 		}
