@@ -31,6 +31,7 @@ const (
 	EventProfile          = "profile"
 	EventRepaired         = "repaired"
 	EventRequeueSet       = "requeue_set"
+	EventSlowNode         = "slow_node"
 	EventSlurmStateLost   = "slurm_state_lost"
 	EventStall            = "stall"
 	EventStopBeyondBudget = "stop_beyond_budget"
@@ -75,6 +76,7 @@ var EventKinds = []EventKind{
 	{EventProfile, "A job's report or hint was ignored, or its speed has changed", true},
 	{EventRepaired, "An administrator repaired the journal", false},
 	{EventRequeueSet, "A job was made requeueable before its requeue", true},
+	{EventSlowNode, "Jobs run slower on a node than on others, or no longer", false},
 	{EventSlurmStateLost, "Slurm started without its jobs", false},
 	{EventStall, "A job makes no progress", true},
 	{EventStopBeyondBudget, "A stop cost a job more than its stop budget", true},

@@ -52,6 +52,9 @@ type Settings struct {
 	// moves cost at most that much of the GPU time of the gang in a term; 0 = they do not move for that.
 	CompactPercent int `json:"compact_percent,omitempty"`
 
+	// SlowNodePercent is the part of the usual speed on other nodes below which a node counts as slow; 0 = nodes are not compared.
+	SlowNodePercent int `json:"slow_node_percent,omitempty"`
+
 	// Across is whose jobs may have shards of one GPU.
 	Across Across `json:"across,omitempty"`
 

@@ -168,6 +168,8 @@ type Snapshot struct {
 	Breaker Breaker `json:"breaker,omitzero"`
 	Resumed GoAhead `json:"resumed,omitzero"`
 	Latency Span    `json:"latency,omitempty"`
+	// NodeSpeeds is as in State.
+	NodeSpeeds NodeSpeeds `json:"node_speeds,omitzero"`
 	// Restored is set in the first round after the journal got younger.
 	Restored *Restored `json:"restored,omitempty"`
 	// Apart is as in Observation.

@@ -466,4 +466,6 @@ type State struct {
 	Shadow Shadow    `json:"shadow,omitzero"`
 	// Breaker is the harm that fairlease may have done within the last hour, and what is usual.
 	Breaker Breaker `json:"breaker,omitzero"`
+	// NodeSpeeds compare the nodes by the jobs that ran on them.
+	NodeSpeeds NodeSpeeds `json:"node_speeds,omitzero"`
 }

@@ -204,6 +204,8 @@ func (k *checker) fairness() {
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "must be 1 or more, or 0 for no limit, got %v", c.Burst.Max)
 	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
 	k.must(c.Placing.Compact.MaxCost <= 100, "compact.max_cost", "must be 0 to 100 percent, got %v", c.Placing.Compact.MaxCost)
+	below := c.Placing.SlowNodes.Below
+	k.must(below == 0 || below >= 50 && below <= 95, "slow_nodes.below", "must be 50 to 95 percent, or 0 for off, got %v", below)
 	k.oneOf("sharing.across", c.Placing.Sharing.Across, anyUser, string(cluster.SameTenant), string(cluster.SameUser))
 	k.slices()
 	k.oneOf("users", c.Users, "job", string(cluster.UsersEqual))

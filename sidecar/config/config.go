@@ -276,8 +276,14 @@ type Reclaim struct {
 
 // Placing says where jobs are put. Its sections are at the top of the file.
 type Placing struct {
-	Compact Compact `yaml:"compact"`
-	Sharing Sharing `yaml:"sharing"`
+	Compact   Compact   `yaml:"compact"`
+	Sharing   Sharing   `yaml:"sharing"`
+	SlowNodes SlowNodes `yaml:"slow_nodes"`
+}
+
+// SlowNodes says when a node counts as slow.
+type SlowNodes struct {
+	Below Percent `yaml:"below"`
 }
 
 // Sharing says whose jobs may have parts of one GPU, and whether they take turns there or run at the same time.
@@ -461,7 +467,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}},
+		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}, SlowNodes: SlowNodes{Below: 85}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},
@@ -556,7 +562,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), Across: c.Placing.Sharing.across(), Slices: c.Placing.Sharing.slices(),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), SlowNodePercent: int(c.Placing.SlowNodes.Below), Across: c.Placing.Sharing.across(), Slices: c.Placing.Sharing.slices(),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		StopsPerHour: c.Stop.perHour(), Breaker: c.Breaker.rule(),
 		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),

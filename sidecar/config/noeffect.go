@@ -64,7 +64,7 @@ var needs = []struct {
 	{[]string{"stop.total"}, func(c *Config) string {
 		return unless(c.Stop.Allowance > 0 || c.Stop.Overhead > 0, "any job may be stopped at any time: stop.allowance and stop.overhead are 0")
 	}},
-	{[]string{"sharing.pairs"}, func(c *Config) string {
+	{[]string{"sharing.pairs", "slow_nodes.below"}, func(c *Config) string {
 		return unless(c.Models.Progress.Listen != "" || c.Models.Progress.Folder != "", "jobs cannot report their steps; set models.progress.listen or models.progress.folder")
 	}},
 	{[]string{"compact.max_cost"}, func(c *Config) string {

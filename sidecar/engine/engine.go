@@ -9,6 +9,7 @@
 //	          round     Facts: all that is known before anything is decided
 //	see       eligible  Found: jobs that could be granted a lease now, and where
 //	learn     speeds    Speeds of each job type on each GPU model
+//	          slownodes nodes that are slower than others
 //	          budget    Account: how each job saves, and the budget for its stops
 //	divide    entitle   Due: entitlements of tenants and parties by GPU model
 //	choose    share, vc jobs that hold a lease next, and where (field.Chooser), as a Hand and a Choice
@@ -35,6 +36,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/share"
+	"github.com/fairlease/fairlease/sidecar/engine/slownodes"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 	"github.com/fairlease/fairlease/sidecar/engine/vc"
 )
@@ -118,6 +120,7 @@ type opened struct {
 	found  *eligible.Found
 	speeds *speeds.Speeds
 	market *market.Market
+	nodes  cluster.NodeSpeeds
 	events []cluster.Event
 }
 
@@ -144,8 +147,10 @@ func (d *Decider) look(s *cluster.Snapshot) opened {
 	x.events = append(x.events, news(s)...)
 	x.found = d.nodes.Find(&d.facts, leases, lease.Learn(s, &d.leases))
 	x.speeds = speeds.Learn(&d.facts, x.found, &d.rates)
+	nodes, told := slownodes.Next(&d.facts)
+	x.nodes = nodes
 	d.stops.Brief = d.Brief
-	x.events = slices.Concat(x.events, x.speeds.News().Events, d.stops.Open(&d.facts, x.found))
+	x.events = slices.Concat(x.events, x.speeds.News().Events, told, d.stops.Open(&d.facts, x.found))
 	return x
 }
 

@@ -84,7 +84,7 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 		Round: in.Snapshot.Round, NextKey: in.Snapshot.NextKey, Ledger: d.due.Ledger, Records: records, Former: former, Leases: buf.leases, Claims: hand.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, CellTrades: choice.CellTrades, Parties: d.due.Remembered(), Allocation: in.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Completions: completions, Usages: usages, Habits: d.stops.Habits(), Causes: causes, Preempted: in.Snapshot.Preempted, Unpreempted: in.Snapshot.Unpreempted, Noise: noise,
-		Stops: stops, Shadow: shadow, Breaker: harm,
+		Stops: stops, Shadow: shadow, Breaker: harm, NodeSpeeds: x.nodes,
 	}
 	return p
 }

@@ -72,7 +72,7 @@ func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []clus
 		Cells: rules.Cells, VCOrders: seen.VCOrders, Lost: m.Lost, Lent: m.Lent, CellTrades: m.CellTrades, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Completions: m.Completions, Usages: m.Usages, History: seen.History,
-		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Stops: m.Stops, Shadow: m.Shadow, Breaker: m.Breaker, Resumed: rules.Resumed, Latency: seen.Latency, Restored: m.Restored, Apart: seen.Apart, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
+		Habits: m.Habits, Causes: m.Causes, Noise: m.Noise, Stops: m.Stops, Shadow: m.Shadow, Breaker: m.Breaker, NodeSpeeds: m.NodeSpeeds, Resumed: rules.Resumed, Latency: seen.Latency, Restored: m.Restored, Apart: seen.Apart, Uses: seen.Uses, Memory: seen.Memory, Sizes: seen.Sizes,
 	}
 	if m.Ledger.At > 0 && seen.Boot.Add(slack) > m.Ledger.At {
 		s.Boot = seen.Boot

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -101,6 +102,15 @@ func (s Speeds) slowest(t Task, holds []cluster.Holding, apart bool) Speed {
 		slow = min(slow, s.of(t, holds[i].Model, apart))
 	}
 	return slow
+}
+
+// speedOn gives the speed of a job on GPUs that it has to itself, that of its slowest node.
+func speedOn(v *Virtual, j *work, holds []cluster.Holding) Speed {
+	speed, slow := v.Speeds.slowest(j.task(), holds, v.apart(holds)), Reference
+	for i := range holds {
+		slow = min(slow, cmp.Or(v.free[v.at[holds[i].Node]].speed, Reference))
+	}
+	return max(speed*slow/Reference, Halt)
 }
 
 // stage is the current activity of a running job.

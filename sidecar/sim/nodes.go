@@ -14,6 +14,7 @@ type room struct {
 	shared []sharedGPU // by number; they are not among gpus
 	cpus   int
 	memory int64
+	speed  Speed // relative to other nodes of its models; 0 = equal
 }
 
 // sharedGPU is a GPU with jobs that have shards of it.
@@ -80,6 +81,9 @@ func (v *Virtual) apart(holds []cluster.Holding) bool {
 	}
 	return len(holds) > (gpus+size-1)/size
 }
+
+// Slow gives a node another speed than others of its models, for attempts that begin from now on.
+func Slow(v *Virtual, node string, speed Speed) { v.free[v.at[node]].speed = speed }
 
 // SetNode makes a node bad ("" = good again). Its jobs are requeued, or end if that is not
 // allowed.

@@ -95,7 +95,7 @@ func (v *Virtual) part(g *work) {
 	}
 	h := g.host
 	h.progress = h.pace.walk(h.progress, v.now)
-	h.pace.speed = v.Speeds.slowest(h.task(), h.job.Holds, v.apart(h.job.Holds))
+	h.pace.speed = speedOn(v, h, h.job.Holds)
 	g.progress, _ = g.pace.terminate(g.pace.walk(g.progress, v.now))
 	e := v.over(g, Parted, g.joined, h.job.Holds, g.progress.done < g.pace.goal)
 	e.Host, g.joined = h.job.ID, 0

@@ -97,7 +97,7 @@ func divide(v *Virtual, j *work) {
 	}
 	for k, o := range on {
 		o.progress = o.pace.walk(o.progress, v.now)
-		o.pace.speed = v.Speeds.slowest(o.task(), o.job.Holds, false)
+		o.pace.speed = speedOn(v, o, o.job.Holds)
 		if len(on) == 2 {
 			beside, _ := v.Beside.of(o.task(), on[1-k].task(), at.Model)
 			o.pace.speed = cmp.Or(beside, o.pace.speed*cmp.Or(v.Beside.others(), Reference/2)/Reference)

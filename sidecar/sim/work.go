@@ -285,7 +285,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	}
 	j.job.State, j.job.Start, j.job.Holds, j.job.PendingReason, j.job.Suspend = cluster.Running, v.now, holds, "", 0
 	v.rules.count(j, 1)
-	j.pace.speed = v.Speeds.slowest(j.task(), holds, v.apart(holds))
+	j.pace.speed = speedOn(v, j, holds)
 	j.before = j.progress.done
 	j.progress = j.pace.begin(j.progress, v.now)
 	v.plan(j)

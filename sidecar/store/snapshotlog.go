@@ -62,6 +62,7 @@ type carried struct {
 	Stops       []cluster.Stopped    `json:"stops,omitempty"`
 	Shadow      cluster.Shadow       `json:"shadow,omitzero"`
 	Breaker     cluster.Breaker      `json:"breaker,omitzero"`
+	NodeSpeeds  cluster.NodeSpeeds   `json:"node_speeds,omitzero"`
 }
 
 // keyframeEvery is the maximum number of frames from one keyframe to the next.
@@ -143,11 +144,11 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
-	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise, snap.Stops, snap.Shadow, snap.Breaker})
+	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise, snap.Stops, snap.Shadow, snap.Breaker, snap.NodeSpeeds})
 	if err != nil {
 		return failed("ledger", err)
 	}
-	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits, plan.State.Completions, plan.State.Usages, plan.State.Causes, plan.State.Noise, plan.State.Stops, plan.State.Shadow, plan.State.Breaker}); err != nil {
+	if encoded.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits, plan.State.Completions, plan.State.Usages, plan.State.Causes, plan.State.Noise, plan.State.Stops, plan.State.Shadow, plan.State.Breaker, plan.State.NodeSpeeds}); err != nil {
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
@@ -192,10 +193,10 @@ func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err
 	snap.Cases, snap.Former, snap.Leases = snap.Cases[:0:0], nil, snap.Leases[:0:0]
 	plan.State.Records, plan.State.Former, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], nil, plan.State.Leases[:0:0], plan.Statuses[:0:0]
 	snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
-	snap.Stops, snap.Shadow, snap.Breaker = nil, cluster.Shadow{}, cluster.Breaker{}
+	snap.Stops, snap.Shadow, snap.Breaker, snap.NodeSpeeds = nil, cluster.Shadow{}, cluster.Breaker{}, cluster.NodeSpeeds{}
 	m := &plan.State
 	m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes, m.Noise = cluster.Ledger{}, nil, nil, nil, nil, nil, nil
-	m.Stops, m.Shadow, m.Breaker = nil, cluster.Shadow{}, cluster.Breaker{}
+	m.Stops, m.Shadow, m.Breaker, m.NodeSpeeds = nil, cluster.Shadow{}, cluster.Breaker{}, cluster.NodeSpeeds{}
 	if snapshot, err = json.Marshal(snap); err != nil {
 		return nil, nil, err
 	}
@@ -353,10 +354,10 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 			return snap, plan, fmt.Errorf("reading the ledger's JSON: %w", err)
 		}
 		snap.Ledger, snap.Claims, snap.Habits, snap.Completions, snap.Usages, snap.Causes, snap.Noise = before.Ledger, before.Claims, before.Habits, before.Completions, before.Usages, before.Causes, before.Noise
-		snap.Stops, snap.Shadow, snap.Breaker = before.Stops, before.Shadow, before.Breaker
+		snap.Stops, snap.Shadow, snap.Breaker, snap.NodeSpeeds = before.Stops, before.Shadow, before.Breaker, before.NodeSpeeds
 		m := &plan.State
 		m.Ledger, m.Claims, m.Habits, m.Completions, m.Usages, m.Causes, m.Noise = after.Ledger, after.Claims, after.Habits, after.Completions, after.Usages, after.Causes, after.Noise
-		m.Stops, m.Shadow, m.Breaker = after.Stops, after.Shadow, after.Breaker
+		m.Stops, m.Shadow, m.Breaker, m.NodeSpeeds = after.Stops, after.Shadow, after.Breaker, after.NodeSpeeds
 	}
 	w := s.words
 	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.State

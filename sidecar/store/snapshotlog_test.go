@@ -97,6 +97,8 @@ func TestSnapshotLogOfEverything(t *testing.T) {
 	one, two := job(1), job(2)
 	runs := []cluster.Completion{{Kind: "t/k", Gang: 1, Models: []string{"v100"}, Rates: []cluster.RunRate{{Rate: 1e-5, Spread: 0.1, Jobs: 5}}, Jobs: []cluster.JobRun{{Ran: []cluster.Span{7}, Done: true}}, At: 3}}
 	uses := []cluster.Usage{{Kind: "t/k", Gang: 1, Model: "v100", At: 4, DRAM: cluster.Level{Jobs: 1, Mean: -2}}}
+	nodes := cluster.NodeSpeeds{Runs: []cluster.NodeRun{{Job: 1, Node: "n1", Did: 0.1, Ran: 9}}}
+	slow := cluster.NodeSpeeds{Runs: nodes.Runs, Slow: []cluster.SlowNode{{Node: "n1", Model: "v100", Percent: 60, Jobs: 3, Users: 2, Since: 3}}}
 	rounds := []struct {
 		snap cluster.Snapshot
 		plan cluster.Plan
@@ -106,6 +108,7 @@ func TestSnapshotLogOfEverything(t *testing.T) {
 		{cluster.Snapshot{Now: 5, Cases: []cluster.Case{one}}, cluster.Plan{At: 5, State: cluster.State{Records: []cluster.Record{one.Record}}, Statuses: []cluster.JobStatus{{Job: 1, Rho: cluster.Infinite}}}},
 		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, State: cluster.State{Records: []cluster.Record{two.Record, one.Record}}, Statuses: []cluster.JobStatus{{Job: 2}, {Job: 1}, {Job: 2}}}}, // unordered
 		{cluster.Snapshot{Now: 7, Completions: runs}, cluster.Plan{At: 7, State: cluster.State{Completions: runs, Usages: uses}}},
+		{cluster.Snapshot{Now: 8, NodeSpeeds: nodes}, cluster.Plan{At: 8, State: cluster.State{NodeSpeeds: slow}}},
 		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, State: cluster.State{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
 		{},
 	}

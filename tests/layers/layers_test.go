@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	// The steps of a round: see package engine.
 	"sidecar/engine/admit":           {"sidecar/cluster", "sidecar/engine/lease", "sidecar/engine/round"},
 	"sidecar/engine/eligible":        {"sidecar/cluster", "sidecar/engine/admit", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/place", "sidecar/engine/round"},
+	"sidecar/engine/slownodes":       {"sidecar/cluster", "sidecar/engine/profile", "sidecar/engine/round"},
 	"sidecar/engine/speeds":          {"sidecar/cluster", "sidecar/engine/eligible", "sidecar/engine/evidence", "sidecar/engine/profile", "sidecar/engine/round", "sidecar/engine/stop"},
 	"sidecar/engine/budget":          {"sidecar/cluster", "sidecar/engine/eligible", "sidecar/engine/expect", "sidecar/engine/lease", "sidecar/engine/round", "sidecar/engine/stop"},
 	"sidecar/engine/entitle":         {"sidecar/cluster", "sidecar/engine/eligible", "sidecar/engine/ltgf", "sidecar/engine/place", "sidecar/engine/policy", "sidecar/engine/preset", "sidecar/engine/profile", "sidecar/engine/round", "sidecar/engine/speeds"},

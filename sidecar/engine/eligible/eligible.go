@@ -38,8 +38,24 @@ func (f *Nodes) Find(in *round.Facts, leases []*cluster.Lease, causes []cluster.
 	revokeOvertaken(&f.found)
 	revokeBehind(&f.found)
 	f.active()
+	place.Slow(f.found.Site, in.Snapshot.NodeSpeeds.Slow, f.gangs())
 	f.found.Limits = f.limits()
 	return &f.found
+}
+
+// gangs tells, by pool, whether a job waits that needs several nodes there; nil = no node is slow, and it makes no difference.
+func (f *Nodes) gangs() []bool {
+	if len(f.in.Snapshot.NodeSpeeds.Slow) == 0 {
+		return nil
+	}
+	wait := make([]bool, len(f.in.Pools))
+	for _, i := range f.waiting {
+		r := &f.in.Snapshot.Cases[i].Job.Request
+		for _, p := range f.found.Can[i].Pools {
+			wait[p] = wait[p] || r.Nodes > 1 || r.Size.Devices > f.found.Site.MostOnANode(p)
+		}
+	}
+	return wait
 }
 
 // survey takes the nodes of a round.

@@ -74,7 +74,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	for _, now := range []bool{true, false} {
 		for _, sl := range splits {
 			x.must, x.rest = x.sp.lists(a.Pool, sl.nodes)
-			if found := x.onIdle(sl, now); found != nil {
+			if found := onSound(x, sl, now); found != nil {
 				return x.placement(found), true
 			}
 		}
@@ -171,16 +171,22 @@ func (x *search) onIdle(sl split, now bool) []choice {
 		found = append(found, choice{slot: s, gpus: want})
 	}
 	sets, bound := x.board.idle[x.ask.Pool], x.board.bound[x.ask.Pool]
+	rests := []bitset{x.rest}
+	if some := first(x, sl.nodes); sl.nodes == 1 && some != nil {
+		rests = []bitset{some, x.rest}
+	}
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
-		for at := set.nextOf(0, x.rest, bound, in); at >= 0; at = set.nextOf(at+1, x.rest, bound, in) {
-			s := x.board.site.byPool[x.ask.Pool].slots[at]
-			want := x.want(s, sl)
-			if want == 0 || !x.takes(s, want, now) {
-				continue
-			}
-			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
-				return found
+		for _, rest := range rests {
+			for at := set.nextOf(0, rest, bound, in); at >= 0; at = set.nextOf(at+1, rest, bound, in) {
+				s := x.board.site.byPool[x.ask.Pool].slots[at]
+				want := x.want(s, sl)
+				if want == 0 || !x.takes(s, want, now) {
+					continue
+				}
+				if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
+					return found
+				}
 			}
 		}
 	}
@@ -258,8 +264,8 @@ func (x *search) want(s int, sl split) int {
 }
 
 // onSoft compares nodes where displacing soft leases makes space, and takes the least disturbing
-// ones: no lease first, then leases at the end of the queue, few freed GPUs, few left over, by
-// node.
+// ones: no lease first, then leases at the end of the queue, few freed GPUs, slow nodes last (see
+// Slow), few left over, by node.
 func (x *search) onSoft(sl split) []choice {
 	sets := x.board.avail[x.ask.Pool]
 	least := max(sl.per, 1)
@@ -307,7 +313,7 @@ func (x *search) onSoft(sl split) []choice {
 		if sl.per == 0 {
 			size = cmp.Compare(b.gpus, a.gpus)
 		}
-		return cmp.Or(size, cmp.Compare(b.worst, a.worst), cmp.Compare(a.freed, b.freed), cmp.Compare(a.spare, b.spare))
+		return cmp.Or(size, cmp.Compare(b.worst, a.worst), cmp.Compare(a.freed, b.freed), dislikes(x, sl.nodes, a.slot)-dislikes(x, sl.nodes, b.slot), cmp.Compare(a.spare, b.spare))
 	})
 	if sl.per != 0 {
 		if len(seen) < sl.nodes {

@@ -36,6 +36,7 @@ type poolSite struct {
 	bad   int // of these on bad nodes
 	// shards is the maximum number of shards of a GPU.
 	shards int
+	slow   slowness
 }
 
 // machine is the constant part of a node.

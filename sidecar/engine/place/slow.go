@@ -1,0 +1,84 @@
+package place
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// slowness says which slots of a pool are on slow nodes; index into byPool. The sets are nil where no node is slow.
+type slowness struct {
+	slow, sound bitset
+	gangs       bool // a job waits that needs several nodes
+}
+
+// Slow sets the slow nodes of a round. gangs tells, by pool, whether a job waits there that needs several nodes.
+//
+// A job of several nodes is as fast as its slowest node: it gets others, if as many of them serve it without a wait. Jobs of one node get the
+// slow ones of nodes that serve them as well while such a job waits, and the others else.
+func Slow(t *Site, nodes []cluster.SlowNode, gangs []bool) {
+	for p := range t.byPool {
+		t.byPool[p].slow = slowness{}
+	}
+	for k := range nodes {
+		i := t.nodeAt(nodes[k].Node)
+		if i < 0 {
+			continue
+		}
+		s := t.slotOf(i, nodes[k].Model)
+		if s < 0 {
+			continue
+		}
+		l := &t.slots[s]
+		x := &t.byPool[l.pool].slow
+		if x.slow == nil {
+			n := len(t.byPool[l.pool].slots)
+			sets := newBitsets(2, n)
+			x.slow, x.sound, x.gangs = sets[0], sets[1], gangs[l.pool]
+			for at := range n {
+				x.sound.set(at)
+			}
+		}
+		x.slow.set(l.at)
+		x.sound.clear(l.at)
+	}
+}
+
+// prefers gives the slots of the pool that part of a job on so many nodes should rather be on; nil = it makes no difference.
+func prefers(x *search, nodes int) bitset {
+	s := &x.board.site.byPool[x.ask.Pool].slow
+	if nodes > 1 || !s.gangs {
+		return s.sound
+	}
+	return s.slow
+}
+
+// first gives those of them that the job may choose; nil = it makes no difference.
+func first(x *search, nodes int) bitset {
+	all := prefers(x, nodes)
+	if all == nil || len(x.rest) == 0 {
+		return all
+	}
+	both := newBitsets(1, 64*len(all))[0]
+	for w := range both {
+		both[w] = all[w] & x.rest[w]
+	}
+	return both
+}
+
+// onSound is onIdle, for a job of several nodes first without the slow ones.
+func onSound(x *search, sl split, now bool) []choice {
+	if some := first(x, sl.nodes); sl.nodes > 1 && some != nil {
+		rest := x.rest
+		x.rest = some
+		found := x.onIdle(sl, now)
+		if x.rest = rest; found != nil {
+			return found
+		}
+	}
+	return x.onIdle(sl, now)
+}
+
+// dislikes gives 1 for a slot that part of a job on so many nodes should rather not be on, else 0.
+func dislikes(x *search, nodes, slot int) int {
+	if likes := prefers(x, nodes); likes == nil || likes.has(x.board.slots[slot].at) {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,73 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// Jobs of two users show that v01 is slow. From then on a gang takes other nodes, and jobs of one node take v01 while it waits: no GPU idles.
+func TestGangsAvoidASlowNode(t *testing.T) {
+	settings := simtest.Product()
+	settings.SlowNodePercent = 85
+	w := simtest.New(t, settings, simtest.Nodes("v", "v100", 4, 4), "bio", "nlp")
+	w.Gate = settings.GateTTL
+	w.Reports = cluster.Minute
+	sim.Slow(w.Virtual, "v01", 600_000)
+	var told []string
+	w.Check = func(r loop.Report) {
+		for _, e := range r.Plan.Events {
+			if e.Kind == cluster.EventSlowNode {
+				told = append(told, e.Node+": "+e.Text)
+			}
+		}
+	}
+	for range 8 {
+		for _, tenant := range []string{"bio", "nlp"} {
+			w.Submit(tenant, 1, 1, 2*cluster.Hour)
+			w.Run(settings.Interval)
+		}
+	}
+	w.Run(4 * cluster.Hour)
+	if slow := w.Last.State.NodeSpeeds.Slow; len(slow) != 1 || slow[0].Node != "v01" || slow[0].Percent != 60 {
+		t.Fatalf("slow nodes: %+v", slow)
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "v01: v01 is slow: ") {
+		t.Fatalf("events: %q", told)
+	}
+	nodes := func(id cluster.JobID) (out []string) {
+		for _, h := range w.Job(id).Holds {
+			out = append(out, h.Node)
+		}
+		return out
+	}
+	single := w.Submit("nlp", 1, 4, cluster.Hour)[0]
+	w.Run(cluster.Minute)
+	if got := nodes(single); slices.Contains(got, "v01") {
+		t.Errorf("a job runs on %v where no gang waits", got)
+	}
+	w.Run(3 * cluster.Hour)
+	gang := sim.Work{Name: "pretrain", User: "bio_user", Account: "bio", Partition: "gpu", Runs: cluster.Hour,
+		Request: cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}}
+	first := w.Virtual.Submit(gang)
+	w.Submit("nlp", 2, 4, cluster.Hour)
+	w.Run(cluster.Minute)
+	if got := nodes(first); len(got) != 2 || slices.Contains(got, "v01") {
+		t.Errorf("the gang runs on %v", got)
+	}
+	if p := w.Last.State.Ledger.Pools[0]; p.GPUs != cluster.CountOf(16) || w.Standing("bio", "v100").Holds+w.Standing("nlp", "v100").Holds != cluster.CountOf(16) {
+		t.Errorf("bio holds %v and nlp %v GPUs of %v", w.Standing("bio", "v100").Holds, w.Standing("nlp", "v100").Holds, p.GPUs)
+	}
+	w.Run(3 * cluster.Hour)
+	w.Virtual.Submit(gang)
+	second := w.Virtual.Submit(gang)
+	w.Run(cluster.Minute)
+	if got := nodes(second); len(got) != 2 {
+		t.Errorf("a gang that needs v01 runs on %v", got)
+	}
+}

@@ -1,0 +1,350 @@
+// Package slownodes finds nodes whose GPUs are slower than those of other nodes, by the progress that jobs report.
+//
+//	reports ──► runs: one attempt of a job on one node ──► by user and type: this node beside the others ──► slow nodes
+//
+// A user's jobs of a type (kind, GPU model, number of GPUs) on a node are compared with the same user's jobs of that type on other nodes, so
+// nobody's reports change how the jobs of others count. A user has one voice on a node: the median of its jobs there. A node is slow if the median
+// of the voices is below the bound; of two middle values the higher one counts. So one user alone never makes a node slow, whatever it reports.
+//
+// A slow node stays slow until its jobs are clearly above the bound, too few of them are known, or it was drained. Gangs avoid it where other
+// nodes serve them as well (package place), and people are told. That is all.
+package slownodes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+const (
+	warmUp = 10 * cluster.Minute // a job loads and compiles: no report of that time counts
+	sample = 10 * cluster.Minute // between two reports that make a sample, at least
+	recent = 2 * cluster.Hour    // of run time that the speed of an attempt is over; older samples fade
+	oldest = 7 * cluster.Day     // since the end of an attempt
+
+	mostAlike = 4    // ended attempts of a user's jobs of one type on one node: the newest ones
+	mostUser  = 256  // ended attempts of a user
+	mostAll   = 4096 // ended attempts
+
+	leastUsers  = 2 // on a slow node
+	leastJobs   = 3
+	leastOthers = 3 // attempts on other nodes, beside which those of a node are compared,
+	otherNodes  = 2 // and nodes that these are on
+
+	noise       = 3     // standard deviations within which an attempt is as fast as usual
+	leastSpread = 0.03  // of the logarithm
+	quartile    = 0.674 // from the median, in standard deviations
+)
+
+// Next takes the reports since the last round. It returns the speeds of nodes to remember, and the events about nodes that have become slow, or
+// are no longer.
+func Next(in *round.Facts) (cluster.NodeSpeeds, []cluster.Event) {
+	bound := in.Settings.SlowNodePercent
+	if bound == 0 {
+		return cluster.NodeSpeeds{}, nil
+	}
+	was := in.Snapshot.NodeSpeeds
+	b := &book{in: in, runs: was.Runs}
+	age(b)
+	hear(b)
+	if len(b.runs) == 0 {
+		b.runs = nil // as a journal reads it
+	}
+	if !b.news {
+		return cluster.NodeSpeeds{Runs: b.runs, Slow: was.Slow}, nil
+	}
+	slow, events := judge(compare(b.runs), was.Slow, float64(bound)/100, in.Now)
+	return cluster.NodeSpeeds{Runs: b.runs, Slow: slow}, events
+}
+
+// book is the attempts during one round. Its input stays unchanged: the first change makes a copy.
+type book struct {
+	in   *round.Facts
+	runs []cluster.NodeRun
+	own  bool // runs is a copy
+	news bool // verdicts may change
+}
+
+// change makes runs a copy that may be changed.
+func (b *book) change() []cluster.NodeRun {
+	if !b.own {
+		b.runs, b.own = slices.Clone(b.runs), true
+	}
+	return b.runs
+}
+
+// age marks the attempts that have ended, and drops those that no longer count: old ones, those without a sample, those beyond the limits, and
+// all of nodes that are gone, or down or drained: such a node may be another one when it is back.
+func age(b *book) {
+	ended := false
+	drops := func(r *cluster.NodeRun) bool {
+		return !b.serves(r.Node) || r.Ended != 0 && (r.Ran == 0 || b.in.Now.Sub(r.Ended) > oldest)
+	}
+	for k := range b.runs {
+		if r := &b.runs[k]; r.Ended == 0 && !b.goesOn(r) {
+			b.change()[k].Ended, ended = b.in.Now, true
+		}
+	}
+	if ended || slices.ContainsFunc(b.runs, func(r cluster.NodeRun) bool { return drops(&r) }) {
+		b.news = true
+		b.runs = newest(slices.DeleteFunc(b.change(), func(r cluster.NodeRun) bool { return drops(&r) }))
+	}
+}
+
+// goesOn reports whether an attempt has not ended.
+func (b *book) goesOn(r *cluster.NodeRun) bool {
+	i := b.in.Find(r.Job)
+	return i >= 0 && b.in.Cases[i].Live && b.in.Snapshot.Cases[i].Job.Start == r.Start
+}
+
+// serves reports whether a node is there, and neither down nor drained.
+func (b *book) serves(node string) bool {
+	nodes := b.in.Snapshot.Nodes
+	i, ok := slices.BinarySearchFunc(nodes, node, func(n cluster.Node, name string) int { return strings.Compare(n.Name, name) })
+	return ok && nodes[i].Bad == ""
+}
+
+// alike names the attempts that are compared with each other.
+type alike struct {
+	user string
+	kind cluster.Kind
+	on   cluster.GPUs // a model, and the GPUs of the job
+}
+
+func alikeOf(r *cluster.NodeRun) alike {
+	return alike{r.User, r.Kind, cluster.GPUs{Model: r.Model, Count: r.Gang}}
+}
+
+// newest drops the ended attempts beyond the limits, those that ended first.
+func newest(runs []cluster.NodeRun) []cluster.NodeRun {
+	var order []int // ended, the newest first
+	for k := range runs {
+		if runs[k].Ended != 0 {
+			order = append(order, k)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(runs[j].Ended, runs[i].Ended) })
+	type there struct {
+		alike
+		node string
+	}
+	same, users, all, drop := map[there]int{}, map[string]int{}, 0, map[int]bool{}
+	for _, k := range order {
+		at := there{alikeOf(&runs[k]), runs[k].Node}
+		if same[at] == mostAlike || users[at.user] == mostUser || all == mostAll {
+			drop[k] = true
+			continue
+		}
+		same[at]++
+		users[at.user]++
+		all++
+	}
+	if len(drop) == 0 {
+		return runs
+	}
+	kept := runs[:0]
+	for k := range runs {
+		if !drop[k] {
+			kept = append(kept, runs[k])
+		}
+	}
+	return kept
+}
+
+// hear takes the reports of jobs that have whole GPUs of one node to themselves.
+func hear(b *book) {
+	if len(b.in.Snapshot.Progress) == 0 {
+		return
+	}
+	byID := map[cluster.JobID]int{}
+	for i := range b.in.Cases {
+		c := &b.in.Snapshot.Cases[i]
+		if j := &c.Job; b.in.Cases[i].Runs && b.in.Cases[i].Tenant >= 0 && j.State == cluster.Running && !j.Paused && c.Record.Slice == nil &&
+			len(j.Holds) == 1 && j.Holds[0].Size.IsWhole() && b.serves(j.Holds[0].Node) {
+			byID[j.ID] = i
+		}
+	}
+	for _, r := range b.in.Snapshot.Progress {
+		if i, ok := byID[r.Job]; ok && r.At.Sub(b.in.Snapshot.Cases[i].Job.Start) >= warmUp && cluster.CheckSteps(r.Steps) == nil {
+			b.take(i, &r)
+		}
+	}
+}
+
+// take takes a report of a job. A counter that went back is a job that resumed from a save, and one that stands is a job that evaluates or waits:
+// neither tells how fast the node is.
+func (b *book) take(i int, report *cluster.Progress) {
+	c := &b.in.Snapshot.Cases[i]
+	j := &c.Job
+	k, known := slices.BinarySearchFunc(b.runs, &c.Record, func(r cluster.NodeRun, of *cluster.Record) int {
+		return cmp.Or(cmp.Compare(r.Job, of.Key), cmp.Compare(r.Start, j.Start))
+	})
+	if !known {
+		declared := ""
+		if j.Hints != nil {
+			declared = j.Hints.Kind
+		}
+		b.runs = slices.Insert(b.change(), k, cluster.NodeRun{Job: c.Record.Key, Start: j.Start, Node: j.Holds[0].Node, Model: j.Holds[0].Model, User: j.User,
+			Kind: profile.KindOf(b.in.Settings.Kinds, c.Record.Tenant, j.User, j.Name, declared, j.Work), Gang: j.GPUsHeld(),
+			Steps: report.Steps, At: report.At, Suspended: j.Suspend})
+		return
+	}
+	r := b.runs[k]
+	span, steps := report.At.Sub(r.At)-max(j.Suspend-r.Suspended, 0), report.Steps-r.Steps
+	if steps > 0 && span < sample || report.At <= r.At {
+		return // the rest counts in the next sample
+	}
+	if rate := steps / max(span, 1).Duration().Seconds(); steps > 0 && cluster.CheckRate(rate) == nil {
+		r.Did, r.Ran = r.Did+steps, r.Ran+span
+		if r.Ran > recent {
+			r.Did, r.Ran = r.Did*float64(recent)/float64(r.Ran), recent
+		}
+		b.news = true
+	}
+	r.Steps, r.At, r.Suspended = report.Steps, report.At, j.Suspend
+	b.change()[k] = r
+}
+
+// where is a model's GPUs on a node.
+type where struct{ node, model string }
+
+// heard is what is said of a node: by user, the logarithm of the speed of each of its attempts relative to what is usual for it.
+type heard struct {
+	users map[string][]float64
+	jobs  map[cluster.JobKey]bool
+	kinds map[cluster.Kind]bool
+}
+
+// compare compares attempts with those of their like on other nodes.
+func compare(runs []cluster.NodeRun) map[where]*heard {
+	groups := map[alike][]*cluster.NodeRun{}
+	for k := range runs {
+		if r := &runs[k]; r.Ran > 0 {
+			groups[alikeOf(r)] = append(groups[alikeOf(r)], r)
+		}
+	}
+	out := map[where]*heard{}
+	for of, all := range groups { // each by itself
+		slices.SortStableFunc(all, func(x, y *cluster.NodeRun) int { return cmp.Compare(speed(x), speed(y)) })
+		here := map[string][]int{} // of all, ascending
+		for k, r := range all {
+			here[r.Node] = append(here[r.Node], k)
+		}
+		for node, these := range here {
+			middle, spread, ok := usual(all, these)
+			if !ok || len(here) <= otherNodes {
+				continue
+			}
+			at := where{node, of.on.Model}
+			if out[at] == nil {
+				out[at] = &heard{map[string][]float64{}, map[cluster.JobKey]bool{}, map[cluster.Kind]bool{}}
+			}
+			for _, k := range these {
+				off := speed(all[k]) - middle
+				if math.Abs(off) <= noise*max(spread, leastSpread) {
+					off = 0
+				}
+				out[at].users[of.user] = append(out[at].users[of.user], off)
+				out[at].jobs[all[k].Job], out[at].kinds[of.kind] = true, true
+			}
+		}
+	}
+	return out
+}
+
+// speed gives the logarithm of the speed of an attempt, in steps per second.
+func speed(r *cluster.NodeRun) float64 { return math.Log(r.Did / r.Ran.Duration().Seconds()) }
+
+// usual gives the median and the spread of attempts without some of them; false = too few are left. all are sorted by speed, and without ascends.
+// The spread is that of the faster half: other slow nodes widen only the rest.
+func usual(all []*cluster.NodeRun, without []int) (middle, spread float64, ok bool) {
+	n := len(all) - len(without)
+	if n < leastOthers {
+		return 0, 0, false
+	}
+	at := func(k int) float64 { // of the rest
+		for _, gone := range without {
+			if gone <= k {
+				k++
+			}
+		}
+		return speed(all[k])
+	}
+	middle = (at((n-1)/2) + at(n/2)) / 2
+	return middle, (at(n-1-(n-1)/4) - middle) / quartile, true
+}
+
+// voice gives the median; of two middle values the higher one.
+func voice(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// judge finds the slow nodes. was are those of the last round.
+func judge(of map[where]*heard, was []cluster.SlowNode, bound float64, now cluster.Instant) (slow []cluster.SlowNode, events []cluster.Event) {
+	find := func(list []cluster.SlowNode, n *cluster.SlowNode) (int, bool) {
+		return slices.BinarySearchFunc(list, n, func(x cluster.SlowNode, n *cluster.SlowNode) int {
+			return cmp.Or(cmp.Compare(x.Node, n.Node), cmp.Compare(x.Model, n.Model))
+		})
+	}
+	for at, h := range of { // sorted below
+		n := cluster.SlowNode{Node: at.node, Model: at.model, Jobs: len(h.jobs), Users: len(h.users), Since: now}
+		if n.Jobs < leastJobs || n.Users < leastUsers {
+			continue
+		}
+		voices := make([]float64, 0, len(h.users))
+		for _, offs := range h.users { // sorted by voice
+			voices = append(voices, voice(offs))
+		}
+		ratio, limit := math.Exp(voice(voices)), bound
+		if k, before := find(was, &n); before {
+			n.Since, limit = was[k].Since, (1+bound)/2
+		}
+		if n.Percent = int(math.Round(100 * ratio)); ratio < limit {
+			k, _ := find(slow, &n)
+			slow = slices.Insert(slow, k, n)
+		}
+	}
+	for k := range slow {
+		n := &slow[k]
+		if _, before := find(was, n); !before {
+			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf(
+				"%s is slow: %s (%s). Gangs avoid it where others are free. If it is at fault, drain it: %s", n.Node, n.Says(), few(of[where{n.Node, n.Model}].kinds), n.Drain())})
+		}
+	}
+	for k := range was {
+		n := &was[k]
+		if _, still := find(slow, n); !still {
+			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf("%s is no longer slow: %s", n.Node, why(of[where{n.Node, n.Model}]))})
+		}
+	}
+	return slow, events
+}
+
+// why says why a node is no longer slow; h = nil if nothing is known of it.
+func why(h *heard) string {
+	if h == nil || len(h.jobs) < leastJobs || len(h.users) < leastUsers {
+		return "too few jobs that ran there can be compared now"
+	}
+	return fmt.Sprintf("%d jobs of %d users run there as fast as on other nodes", len(h.jobs), len(h.users))
+}
+
+// few names the first few kinds, and counts the rest.
+func few(kinds map[cluster.Kind]bool) string {
+	const most = 3
+	var names []string
+	for k := range kinds {
+		names = append(names, string(k))
+	}
+	slices.Sort(names)
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
