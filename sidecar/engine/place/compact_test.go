@@ -102,11 +102,11 @@ func (s *small) compact() bool {
 		return false
 	}
 	spent := cluster.GPUTime(0)
-	for i, key := range p.Displaced {
+	for _, key := range p.Displaced {
 		spent += cost(key)
-		s.d.as = s.d.held[key].sharer
-		s.fits(s.d, s.specOf(key), moves[i].Nodes, end) // while all leases still have their GPUs
-		s.d.take(moves[i].Nodes, s.d.as, 1)
+	}
+	if !s.inTurn(p.Displaced, moves, end) { // while all leases still have their GPUs
+		s.Fatalf("leases %v do not fit on %v, in any order, of\n%+v", p.Displaced, moves, s.d.nodes)
 	}
 	if spent > most || limit >= 0 && len(p.Displaced) > limit || len(moves) != len(p.Displaced) {
 		s.Fatalf("%d leases move to %d places, for %v; %d may, for %v", len(p.Displaced), len(moves), spent, limit, most)
@@ -115,21 +115,39 @@ func (s *small) compact() bool {
 		s.d.take(s.d.held[key].holds, s.d.held[key].sharer, -1)
 		delete(s.d.held, key)
 	}
-	s.d.as = sharer
-	s.fits(s.d, spec, p.Nodes, end)
+	if s.d.as = sharer; !s.d.fits(&spec, p.Nodes, end) {
+		s.Fatalf("%+v does not fit on %v of\n%+v", spec, p.Nodes, s.d.nodes)
+	}
 	s.d.take(p.Nodes, sharer, 1)
 	return len(moves) > 0
 }
 
-// fits fails unless a job may have these GPUs.
-func (s *small) fits(d *dumb, spec Spec, nodes []cluster.Holding, end cluster.Instant) {
+// inTurn gives leases their new places, and reports whether they fit there in some order: which GPU a part is on depends on it.
+func (s *small) inTurn(leases []int, places []Placement, end cluster.Instant) bool {
+	for i, key := range leases {
+		spec, nodes := s.specOf(key), places[i].Nodes
+		if s.d.as = s.d.held[key].sharer; !s.d.fits(&spec, nodes, end) {
+			continue
+		}
+		s.d.take(nodes, s.d.as, 1)
+		if s.inTurn(without(leases, i), without(places, i), end) {
+			return true
+		}
+		s.d.take(nodes, s.d.held[key].sharer, -1)
+	}
+	return len(leases) == 0
+}
+
+// without gives the elements of a list but one.
+func without[E any](list []E, i int) []E { return slices.Delete(slices.Clone(list), i, i+1) }
+
+// fits reports whether a job may have these GPUs.
+func (d *dumb) fits(spec *Spec, nodes []cluster.Holding, end cluster.Instant) bool {
 	got := make([]int, len(d.nodes))
 	for _, h := range nodes {
 		got[slices.IndexFunc(d.nodes, func(n dumbNode) bool { return n.Name == h.Node })] = h.Size.Devices
 	}
-	if !slices.ContainsFunc(d.spreads(&spec, "v100", end), func(spread []int) bool { return slices.Equal(spread, got) }) {
-		s.Fatalf("%+v does not fit on %v of\n%+v", spec, nodes, d.nodes)
-	}
+	return slices.ContainsFunc(d.spreads(spec, "v100", end), func(spread []int) bool { return slices.Equal(spread, got) })
 }
 
 // idleAndSoft gives the idle and the soft GPUs of every slot.
