@@ -26,6 +26,8 @@ type Node struct {
 	MemoryMB   int64    `json:"memory_mb"`
 	Partitions []string `json:"partitions,omitempty"`
 	Features   []string `json:"features,omitempty"`
+	// Switch is the lowest switch above it, or its block, as Slurm's topology has it; "" = none. Gangs should be under one.
+	Switch string `json:"switch,omitempty"`
 	// Bad says why the node's GPUs are no capacity at all ("down", "drained", "not responding");
 	// empty = healthy. Jobs may still run on a draining node.
 	Bad string `json:"bad,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/cluster/hostlist"
 )
 
@@ -52,12 +53,50 @@ func (c *Client) Layout(ctx context.Context) (Layout, error) {
 	if err != nil {
 		return out, err
 	}
+	out.Groups, err = topology(ctx, c.link)
+	return out, err
+}
+
+// topology asks Slurm for its topology.
+func topology(ctx context.Context, c *link) ([]Group, error) {
 	text, err := c.scontrol(ctx, "show", "topology")
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	out.Groups, err = groups(text)
-	return out, err
+	return groups(text)
+}
+
+// switches are the switches or blocks of nodes that were asked for.
+type switches struct {
+	due bool
+	of  map[string]string // "" = none
+}
+
+// lookSwitches completes nodes by their switches. It asks again if a node is new, or Slurm's configuration was read. Where Slurm does not tell, the last known switches hold, and
+// the next look at the nodes tries again.
+func lookSwitches(ctx context.Context, c *link, nodes []cluster.Node) {
+	s := &c.seen.switches
+	news := func(n cluster.Node) bool { _, known := s.of[n.Name]; return !known }
+	if s.due || c.seen.configured && slices.ContainsFunc(nodes, news) {
+		all, err := topology(ctx, c)
+		if s.due = err != nil; s.due {
+			c.notes.add("Slurm's topology could not be read, the last one is used: %v", err)
+			c.seen.nodes = listing{}
+		} else {
+			s.of = make(map[string]string, len(nodes))
+			for i := range nodes {
+				s.of[nodes[i].Name] = ""
+			}
+			for _, g := range all {
+				for _, name := range g.Nodes {
+					s.of[name] = g.Name
+				}
+			}
+		}
+	}
+	for i := range nodes {
+		nodes[i].Switch = s.of[nodes[i].Name]
+	}
 }
 
 // sockets counts the sockets in "gpu:v100:2(S:0),gpu:v100:2(S:1)" or "gpu:v100:4(S:0-1)"; 0 =

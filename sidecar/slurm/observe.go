@@ -35,6 +35,7 @@ type seen struct {
 	nodes, partitions, reservations, jobs listing
 
 	gpuNodes map[string]cluster.Node
+	switches switches
 	unread   []cluster.Node // those whose records make no sense, with their names and partitions where these are known
 	records  map[int64]*record
 	versions versions
@@ -248,6 +249,7 @@ func (c site) lookConf(ctx context.Context) (map[string]string, error) {
 	s.confDue, s.conf = 0, configured{minJobAge(conf), PlansLicenses(conf), graceOf(conf[ConfPreemptParameters])}
 	s.configured, s.enforces, s.safe = true, EnforcesLimits(conf), enforcesSafe(conf)
 	s.preempts(conf)
+	s.switches.due, s.nodes = true, listing{} // it may be another one
 	return conf, nil
 }
 
@@ -300,6 +302,7 @@ func (c site) lookNodes(ctx context.Context, server int64) error {
 	s.unread = unread
 	s.nodes.read(rep.lastUpdate, server)
 	byName(all, func(n cluster.Node) string { return n.Name })
+	lookSwitches(ctx, c.link, all)
 	if reflect.DeepEqual(all, s.last.Nodes) {
 		return nil
 	}

@@ -84,15 +84,16 @@ func TestPreemptionIsSeen(t *testing.T) {
 			t.Errorf("%s: scontrol shows %q, want %q", what, got, asks)
 		}
 	}
+	write("topology", "")
 	none := cluster.Preemption{}
 	restart("PreemptMode = OFF\nPreemptType = (null)\n")
-	want("none", none, cluster.PartitionPreemption{}, "config\n")
+	want("none", none, cluster.PartitionPreemption{}, "config\ntopology\n")
 	want("none, again", none, cluster.PartitionPreemption{}, "")
 
 	write("partition", "PartitionName=main PriorityTier=2 OverSubscribe=NO PreemptMode=CANCEL\n")
 	restart("PreemptMode = REQUEUE\nPreemptType = preempt/partition_prio\nPreemptParameters = youngest_first,reclaim_licenses\n")
 	byTier := cluster.Preemption{Type: cluster.PreemptByTier, Mode: "REQUEUE", Anywhere: true}
-	want("by tier", byTier, cluster.PartitionPreemption{Tier: 2, Mode: "CANCEL"}, "config\npartition\n")
+	want("by tier", byTier, cluster.PartitionPreemption{Tier: 2, Mode: "CANCEL"}, "config\ntopology\npartition\n")
 	os.Remove(filepath.Join(dir, "partition"))
 	r.on("GET /slurm/v0.0.45/partitions/", text(`{"partitions":[{"name":"main","nodes":{"configured":"v1"},"partition":{"state":["DOWN"]}}],"last_update":{"set":true,"number":901},"errors":[]}`))
 	want("the partitions cannot be read", byTier, cluster.PartitionPreemption{Tier: 2, Mode: "CANCEL"}, "partition\n")
@@ -102,7 +103,7 @@ func TestPreemptionIsSeen(t *testing.T) {
 	write("assoc_mgr", "QOS=low(2)\n PreemptMode=OFF\nQOS=urgent(3)\n PreemptMode=WITHIN,REQUEUE\n")
 	restart("PreemptMode = REQUEUE\nPreemptType = preempt/qos\n")
 	byQOS := cluster.Preemption{Type: cluster.PreemptByQOS, Mode: "REQUEUE", QOS: []cluster.PreemptingQOS{{Name: "low"}, {Name: "urgent", Mode: "WITHIN,REQUEUE", Preempts: []string{"low"}}}}
-	want("by QOS", byQOS, cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}, "config\npartition\nassoc_mgr\n")
+	want("by QOS", byQOS, cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}, "config\ntopology\npartition\nassoc_mgr\n")
 	os.Remove(filepath.Join(dir, "assoc_mgr"))
 	now += 60
 	want("the modes of QOS cannot be read", byQOS, cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}, "partition\nassoc_mgr\n")
@@ -117,7 +118,7 @@ func TestPreemptionIsSeen(t *testing.T) {
 	write("config", "PreemptMode = OFF\nPreemptType = (null)\n")
 	want("not so soon", byQOS, cluster.PartitionPreemption{Tier: 2, Mode: "OFF"}, "partition\n")
 	now += 60
-	want("it can again", none, cluster.PartitionPreemption{}, "config\n")
+	want("it can again", none, cluster.PartitionPreemption{}, "config\ntopology\n")
 }
 
 // A client that starts while Slurm's words about preemption cannot be read says so, and reads them soon.

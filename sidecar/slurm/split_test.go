@@ -43,7 +43,7 @@ func TestGrantsOfManyTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := strings.TrimSpace(strings.TrimPrefix(string(said), "show config\n"))
+	asked := strings.TrimSpace(strings.TrimPrefix(string(said), "show config\nshow topology\n"))
 	if lines := strings.Split(asked, "\n"); len(lines) != 2 || !strings.HasPrefix(lines[0], "update jobid=5_0,5_1,") || !strings.Contains(lines[1], "5_99 StartTime=uts") {
 		t.Errorf("scontrol was asked %d times:\n%s", len(lines), said)
 	}

@@ -5,9 +5,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
+
+// A gang on two nodes is under one switch of Slurm's topology, though the first idle nodes are under two.
+func TestAGangIsUnderOneSwitch(t *testing.T) {
+	o := testcluster.Options{
+		Nodes:    []testcluster.NodeGroup{{Prefix: "v", Count: 5, Model: "v100", GPUs: 4}},
+		Topology: "SwitchName=s1 Nodes=v[1-2]\nSwitchName=s2 Nodes=v[3-5]\nSwitchName=top Switches=s[1-2]\n",
+	}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		r.govern()
+		r.waitState(r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4", "-w", "v2"), time.Minute, "RUNNING")
+		gang := r.submit("alice", sleeps(600), "-A", "nlp", "-N", "2", "--gres=gpu:4")
+		r.waitState(gang, time.Minute, "RUNNING")
+		if out, err := r.Exec(r.ctx(), "root", "squeue", "-h", "-j", gang, "-o", "%N"); err != nil || strings.TrimSpace(out) != "v[3-4]" {
+			t.Errorf("the gang is on %s (%v), want v[3-4]", out, err)
+		}
+		r.halt()
+	})
+}
 
 // The proposal for a real Slurm has its racks, and is usable as it is.
 func TestCellsOfSlurm(t *testing.T) {

@@ -297,6 +297,7 @@ func newSmall(t *rapid.T, parts bool) *small {
 		n.Bad = pick(t, "bad", "", "drained")
 		n.Busy = pick(t, "busy", "", "completing")
 		n.Shards = rapid.SampledFrom([]int{0, 2, 3, 4}).Draw(t, "shards")
+		n.Switch = rapid.SampledFrom([]string{"", "s1", "s2"}).Draw(t, "switch")
 		if parts {
 			n.GPUs[0].Model, n.Partitions, n.Features, n.Bad, n.Busy = "v100", []string{"p", "q"}, []string{"a", "b"}, "", ""
 			n.Shards, n.GPUs[0].Count = max(n.Shards, 2), (gpus+1)/2
@@ -569,6 +570,7 @@ func (s *small) right(spec *Spec, p *Placement, end cluster.Instant, idle, all [
 			s.Fatalf("%+v: on %d nodes (%v), could be on %d", spec, len(p.Nodes), p.Nodes, want)
 		}
 		s.tight(spec, p, idle)
+		s.near(spec, p, idle)
 		return
 	}
 	if want := fewest(all); len(p.Nodes) != want {
@@ -602,6 +604,41 @@ func (s *small) tight(spec *Spec, p *Placement, idle [][]int) {
 			if nodesOf(spread) == 1 && g > 0 && rank(&s.d.nodes[i]) < got {
 				s.Fatalf("%+v: on %s, which had %d left; %s is tighter with %d", spec, p.Nodes[0].Node, got, s.d.nodes[i].Name, rank(&s.d.nodes[i]))
 			}
+		}
+	}
+}
+
+// near checks that a gang is under one switch if it could be, on as many idle nodes, and evenly where it is even now.
+func (s *small) near(spec *Spec, p *Placement, idle [][]int) {
+	if len(p.Nodes) == 1 || spec.Others {
+		return
+	}
+	even := func(spread []int) bool {
+		return len(slices.Compact(slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(spread), func(g int) bool { return g == 0 }))))) == 1
+	}
+	under := func(has func(i int) bool) (name string) {
+		for i := range s.d.nodes {
+			switch n := &s.d.nodes[i]; {
+			case !has(i):
+			case n.Switch == "" || name != "" && n.Switch != name:
+				return ""
+			default:
+				name = n.Switch
+			}
+		}
+		return name
+	}
+	got := make([]int, len(s.d.nodes))
+	for _, h := range p.Nodes {
+		got[slices.IndexFunc(s.d.nodes, func(n dumbNode) bool { return n.Name == h.Node })] = h.Size.Devices
+	}
+	if under(func(i int) bool { return got[i] > 0 }) != "" {
+		return
+	}
+	for _, spread := range idle {
+		if name := under(func(i int) bool { return spread[i] > 0 }); name != "" && nodesOf(spread) == len(p.Nodes) &&
+			(spec.Request.Exclusive || even(spread) || !even(got)) {
+			s.Fatalf("%+v: on %v, could be on %v under switch %s", spec, p.Nodes, spread, name)
 		}
 	}
 }

@@ -35,8 +35,9 @@ type poolSite struct {
 	gpus  int
 	bad   int // of these on bad nodes
 	// shards is the maximum number of shards of a GPU.
-	shards int
-	slow   slowness
+	shards   int
+	slow     slowness
+	switches switches
 }
 
 // machine is the constant part of a node.
@@ -100,7 +101,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; i < len(old) && same; i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards &&
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards && a.Switch == b.Switch &&
 			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 	}
 	return same
@@ -123,6 +124,7 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 	for i := range nodes {
 		t.add(i, &nodes[i])
 	}
+	t.wire(nodes)
 	for i := range reservations {
 		t.reserve(&reservations[i])
 	}

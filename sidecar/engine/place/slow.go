@@ -62,17 +62,17 @@ func first(x *search, nodes int) bitset {
 	return both
 }
 
-// onSound is onIdle, for a job of several nodes first without the slow ones.
+// onSound is onNear, for a job of several nodes first without the slow ones.
 func onSound(x *search, sl split, now bool) []choice {
 	if some := first(x, sl.nodes); sl.nodes > 1 && some != nil {
 		rest := x.rest
 		x.rest = some
-		found := x.onIdle(sl, now)
+		found := onNear(x, sl, now)
 		if x.rest = rest; found != nil {
 			return found
 		}
 	}
-	return x.onIdle(sl, now)
+	return onNear(x, sl, now)
 }
 
 // dislikes gives 1 for a slot that part of a job on so many nodes should rather not be on, else 0.
