@@ -34,8 +34,8 @@ func takeSlice(j *cluster.Job, r *cluster.Record, leases []cluster.Lease, at clu
 		case l == nil:
 			j.Request = s.Request
 		}
-		// Slurm holds a job that is requeued while it is suspended.
-		if r.State == cluster.Running && !s.Runs && j.Inactive != "" && j.Restarts > r.Restarts {
+		// Slurm holds a job that is requeued while it is suspended. A look may have seen it end before.
+		if requeued := r.State == cluster.Running && j.Restarts > r.Restarts || r.State == cluster.Completing; requeued && !s.Runs && j.Inactive != "" {
 			held := *s
 			held.Held, r.Slice = true, &held
 		}

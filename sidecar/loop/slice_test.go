@@ -32,6 +32,8 @@ func TestTakeSlice(t *testing.T) {
 		{name: "it runs, and Slurm does not say where", job: cluster.Job{State: cluster.Running, Request: half}, want: half, state: cluster.Running},
 		{name: "it runs on a whole GPU", job: cluster.Job{State: cluster.Running, Request: whole, Holds: []cluster.Holding{{Size: cluster.Whole(1)}}}, want: whole, state: cluster.Running, dropped: true},
 		{name: "it was requeued while it was suspended", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held", Restarts: 1}, was: cluster.Running, want: whole, state: cluster.Waiting, held: true},
+		{name: "it was, and was seen to end before", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held"}, was: cluster.Completing, want: whole, state: cluster.Waiting, held: true},
+		{name: "its user holds it while it waits", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held", Restarts: 1}, was: cluster.Waiting, want: whole, state: cluster.Waiting},
 		{name: "its user holds it", job: cluster.Job{State: cluster.Waiting, Request: half, Inactive: "held", Restarts: 1}, was: cluster.Running, runs: true, want: whole, state: cluster.Waiting},
 	} {
 		r := cluster.Record{Key: 1, State: c.was, Slice: &cluster.Slice{Ask: "gres/gpu:1", Request: whole, Shards: 2, Runs: c.runs}}
