@@ -87,7 +87,7 @@ type Reason struct {
 	Until Instant `json:"until,omitempty"`
 	// For is the job that gets or holds the GPUs.
 	For JobKey `json:"for,omitempty"`
-	// To is the GPU model where the job moves when its lease in Pool ends. Speed is its speed
+	// To is the GPU model where the job moves when its lease in Pool ends; Pool itself = from a GPU that it shares to another one. Speed is its speed
 	// there relative to Pool, in thousandths; 0 = unknown. Trial is true if the move measures its
 	// kind there.
 	To    string `json:"to,omitempty"`

@@ -197,6 +197,9 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		a.Reason.Code, a.Reason.Until, a.Reason.For = cluster.ReasonNotice, w.in.Leases[i].End, w.beneficiaries.Of(i)
 		if m, ok := w.in.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
+			if m.To == w.in.Leases[i].Pool { // it leaves a GPU that it shares
+				a.Reason.Pool = m.To
+			}
 		}
 		a.Signal, a.SignalTo, a.Resume = w.in.Marks[i].Signal, w.in.Marks[i].SignalTo, w.in.In.Snapshot.Cases[i].Job.Paused
 	}

@@ -90,9 +90,9 @@ func (m *Market) NoteMoves(over []int, leases []*cluster.Lease, claims []cluster
 	}
 }
 
-// Moves returns the moves of jobs whose leases are not renewed, by case.
+// Moves returns the moves of jobs whose leases are not renewed, by case: to another model, or from a GPU that a job shares.
 func (m *Market) Moves(leases []*cluster.Lease, claims []cluster.Claim) map[int]round.Move {
-	if !m.in.Settings.Divides() {
+	if !m.in.Settings.Divides() && m.in.Settings.Slices == nil {
 		return nil
 	}
 	out := map[int]round.Move{}
@@ -100,6 +100,12 @@ func (m *Market) Moves(leases []*cluster.Lease, claims []cluster.Claim) map[int]
 		cl := &claims[k]
 		i := m.in.Find(cl.Job)
 		if i < 0 || leases[i] == nil {
+			continue
+		}
+		if !m.in.Settings.Divides() {
+			if m.in.Records[i].Slice != nil {
+				out[i] = round.Move{To: cl.Pool}
+			}
 			continue
 		}
 		from, to := m.in.Pool(leases[i].Pool), m.in.Pool(cl.Pool)

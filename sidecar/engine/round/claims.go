@@ -52,8 +52,8 @@ func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	return h.claims[first].Job
 }
 
-// Move is the destination of a job whose lease is not renewed: GPUs of another model, which are claimed for
-// it.
+// Move is the destination of a job whose lease is not renewed: GPUs of another model, or a GPU that it shares with none, which are claimed
+// for it.
 type Move struct {
 	To    string // GPU model
 	Trial bool   // it measures its type's speed there

@@ -106,6 +106,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	choice := lease.Choose(*in, table{board}, len(x.f.In.Pools))
 	if touch == cluster.FullControl {
 		compact(x, in, board, &choice)
+		part(x, in, board, &choice)
 	}
 	x.renew(in, &choice)
 	noteResting(x, in, &choice)

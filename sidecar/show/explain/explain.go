@@ -55,13 +55,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	},
 	cluster.ReasonNotice: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
-			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)
+			return "has notice: it moves to " + target(r) + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)
 		}
 		return "has notice: its lease ends" + w.at(r) + " and is not renewed; it is then requeued, and its GPUs go to " + w.beneficiary(r)
 	},
 	cluster.ReasonEnding: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
-			return "was requeued to move to " + r.To + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
+			return "was requeued to move to " + target(r) + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
 		}
 		return "was requeued, since its lease is over; its GPUs go to " + w.beneficiary(r) + " as soon as they are free"
 	},

@@ -19,9 +19,19 @@ func Worth(speedup float64, source cluster.Source) string {
 	return fmt.Sprintf("%.2f times as fast as on the reference model (%s)", speedup, source)
 }
 
-// purpose says why a job moves to another model.
+// target says where a job moves: to another model, or from a GPU that it shares to one of the same model.
+func target(r *cluster.Reason) string {
+	if r.To == r.Pool {
+		return "another GPU"
+	}
+	return r.To
+}
+
+// purpose says why a job moves there.
 func purpose(r *cluster.Reason) string {
 	switch {
+	case r.To == r.Pool:
+		return ", which is idle, and which it then has to itself"
 	case r.Trial:
 		return ", for a trial: its type has not been measured there"
 	case r.Speed > 1000:

@@ -39,6 +39,10 @@ func TestAMoveInWords(t *testing.T) {
 			"was requeued to move to v100, where it is due GPUs; its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.ReasonEnding, Pool: "v100", To: "k80", Speed: 1500, Trial: true},
 			"was requeued to move to k80, for a trial: its type has not been measured there; its GPUs are kept for it there"},
+		{cluster.Reason{Code: cluster.ReasonNotice, Pool: "v100", To: "v100", Until: w.Now.Add(cluster.Minute)},
+			"has notice: it moves to another GPU when its lease ends, at 08:01:00 (in 1 min), which is idle, and which it then has to itself; it should save before; it is then requeued, and its GPUs are kept for it there"},
+		{cluster.Reason{Code: cluster.ReasonEnding, Pool: "v100", To: "v100"},
+			"was requeued to move to another GPU, which is idle, and which it then has to itself; its GPUs are kept for it there"},
 	} {
 		if got := w.Reason(x.reason); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)
