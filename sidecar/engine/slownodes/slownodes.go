@@ -218,7 +218,6 @@ type where struct{ node, model string }
 type heard struct {
 	users map[string][]float64
 	jobs  map[cluster.JobKey]bool
-	kinds map[cluster.Kind]bool
 }
 
 // compare compares attempts with those of their like on other nodes.
@@ -243,7 +242,7 @@ func compare(runs []cluster.NodeRun) map[where]*heard {
 			}
 			at := where{node, of.on.Model}
 			if out[at] == nil {
-				out[at] = &heard{map[string][]float64{}, map[cluster.JobKey]bool{}, map[cluster.Kind]bool{}}
+				out[at] = &heard{map[string][]float64{}, map[cluster.JobKey]bool{}}
 			}
 			for _, k := range these {
 				off := speed(all[k]) - middle
@@ -251,7 +250,7 @@ func compare(runs []cluster.NodeRun) map[where]*heard {
 					off = 0
 				}
 				out[at].users[of.user] = append(out[at].users[of.user], off)
-				out[at].jobs[all[k].Job], out[at].kinds[of.kind] = true, true
+				out[at].jobs[all[k].Job] = true
 			}
 		}
 	}
@@ -314,8 +313,8 @@ func judge(of map[where]*heard, was []cluster.SlowNode, bound float64, now clust
 	for k := range slow {
 		n := &slow[k]
 		if _, before := find(was, n); !before {
-			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf(
-				"%s is slow: %s (%s). Gangs avoid it where others are free. If it is at fault, drain it: %s", n.Node, n.Says(), few(of[where{n.Node, n.Model}].kinds), n.Drain())})
+			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf( // everybody may read it: it names no job and no user
+				"%s is slow: %s. Gangs avoid it where others are free. If it is at fault, drain it: %s", n.Node, n.Says(), n.Drain())})
 		}
 	}
 	for k := range was {
@@ -333,18 +332,4 @@ func why(h *heard) string {
 		return "too few jobs that ran there can be compared now"
 	}
 	return fmt.Sprintf("%d jobs of %d users run there as fast as on other nodes", len(h.jobs), len(h.users))
-}
-
-// few names the first few kinds, and counts the rest.
-func few(kinds map[cluster.Kind]bool) string {
-	const most = 3
-	var names []string
-	for k := range kinds {
-		names = append(names, string(k))
-	}
-	slices.Sort(names)
-	if n := len(names) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
-	}
-	return strings.Join(names, ", ")
 }

@@ -223,7 +223,7 @@ func slowSite(t *testing.T) *site {
 	}
 	w.run(cluster.Hour)
 	w.end()
-	const told = "n1 is slow: 8 jobs of 2 users ran on the v100 GPUs of n1 at 50 % of their usual speed on other nodes (bio/alice.train, bio/bob.train). " +
+	const told = "n1 is slow: 8 jobs of 2 users ran on the v100 GPUs of n1 at 50 % of their usual speed on other nodes. " +
 		`Gangs avoid it where others are free. If it is at fault, drain it: scontrol update nodename=n1 state=drain reason="slow: 50 % of the usual speed"`
 	if len(w.events) != 1 || w.events[0] != told {
 		t.Fatalf("events: %q, want once %q", w.events, told)
