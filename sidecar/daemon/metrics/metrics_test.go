@@ -66,8 +66,9 @@ func busy() *loop.Report {
 				{Tenant: "undue", Pool: "v100", Holds: cluster.CountOf(1), Rho: cluster.Infinite},
 			},
 			State: cluster.State{
-				Claims: []cluster.Claim{{}},
-				Leases: []cluster.Lease{{State: cluster.Active}, {State: cluster.Active}, {State: cluster.Noticed}},
+				NodeSpeeds: cluster.NodeSpeeds{Slow: []cluster.SlowNode{{Node: "n7", Model: "v100", Percent: 62}}},
+				Claims:     []cluster.Claim{{}},
+				Leases:     []cluster.Lease{{State: cluster.Active}, {State: cluster.Active}, {State: cluster.Noticed}},
 				Records: []cluster.Record{
 					{State: cluster.Running}, {State: cluster.Waiting, Gate: noon + 1}, {State: cluster.Waiting, Gate: noon - 1},
 					{State: cluster.Waiting, Locked: true}, {State: cluster.Waiting, Aside: "unreadable"}, {State: cluster.Running, Done: noon},

@@ -22,6 +22,7 @@ type sums struct {
 	books   []cluster.TenantPool
 	pools   []cluster.PoolAccount
 	bound   []bound // the longest bound first
+	slow    []cluster.SlowNode
 }
 
 // bound is a tenant's job whose GPUs cannot be taken back soon.
@@ -43,6 +44,7 @@ func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Configuring: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
 		leases: map[cluster.LeaseState]int{cluster.Granted: 0, cluster.Active: 0, cluster.Noticed: 0, cluster.Ending: 0},
 		claims: len(p.State.Claims), waits: waits, tripped: p.State.Breaker.Trip != nil, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
+		slow: p.State.NodeSpeeds.Slow,
 	}
 	for i := range p.State.Records {
 		r := &p.State.Records[i]
@@ -124,6 +126,7 @@ var (
 	budgetIdle  = desc("account_budget_idle_only", "1 while the account gets idle GPUs only, since its budget is used up; else 0.", "account")
 	poolGPUs    = desc("gpus", "GPUs of a model.", "model")
 	poolBad     = desc("gpus_bad", "GPUs of a model that cannot be used now.", "model")
+	slowNode    = desc("slow_node_ratio", "Speed of jobs on the GPUs of a slow node over their usual speed on other nodes. Absent for other nodes.", "node", "model")
 	poolSeconds = desc("gpu_seconds_total", "GPU time of a model by use: tenants, untouchable (charged to nobody), overhead (starts, ends and destroyed work), idle, bad.", "model", "use")
 )
 
@@ -250,6 +253,9 @@ func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc
 		if t := &s.tenants[i]; wasDue[[2]string{t.Tenant, t.Pool}] {
 			gauge(rho, float64(t.Rho)/float64(cluster.Fair), t.Tenant, t.Pool)
 		}
+	}
+	for i := range s.slow {
+		gauge(slowNode, float64(s.slow[i].Percent)/100, s.slow[i].Node, s.slow[i].Model)
 	}
 	for i := range s.pools {
 		p := &s.pools[i]

@@ -36,6 +36,7 @@ type Database struct {
 	OpenErr   error             // as a journal
 	Of        *cluster.Identity // nil = no cluster yet
 	Tripped   *cluster.Trip     // of the breaker in the newest round; nil = it has not tripped
+	Slow      []cluster.SlowNode
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
@@ -77,7 +78,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 		d.Past = &past
 	}
 	if _, plan, err := s.Rounds.Last(ctx); err == nil {
-		d.Tripped = plan.State.Breaker.Trip
+		d.Tripped, d.Slow = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow
 	}
 	if d.Leader != nil {
 		d.InForce = differing(ctx, cfg, s, now)

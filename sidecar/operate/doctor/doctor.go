@@ -187,6 +187,10 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 		f.add(Fail, "breaker", "it tripped at "+d.Tripped.At.String()+": "+d.Tripped.Says(), "fairlease only observes until an operator resumes",
 			"look at the jobs and at slurmctld's log (docs/runbook.md, FairleaseBreakerTripped); then: fairlease resume --reason TEXT")
 	}
+	for i := range d.Slow {
+		n := &d.Slow[i]
+		f.add(Warn, "slow node", n.Says(), "jobs are slower there, and gangs avoid it where others are free", "look at its GPUs (docs/runbook.md, FairleaseSlowNode); if it is at fault: "+n.Drain())
+	}
 	checkStandbys(f, d.Standbys)
 	switch {
 	case d.LeaderErr != nil:

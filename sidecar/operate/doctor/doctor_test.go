@@ -92,6 +92,9 @@ func TestDatabase(t *testing.T) {
 		{"tripped", func(d *doctor.Database) {
 			d.Tripped = &cluster.Trip{At: cluster.Instant(cluster.Day), Kind: cluster.Latency, Bound: 10_000, Count: 12_500}
 		}, "breaker fail: it tripped at 1970-01-02T00:00:00.000Z: for a quarter of an hour looks at Slurm took 12.5 s each, and at most 10.0 s are allowed (breaker.latency)"},
+		{"a slow node", func(d *doctor.Database) {
+			d.Slow = []cluster.SlowNode{{Node: "n7", Model: "v100", Percent: 62, Jobs: 5, Users: 2}}
+		}, "slow node warn: 5 jobs of 2 users ran on the v100 GPUs of n7 at 62 % of their usual speed on other nodes"},
 		{"a standby", func(d *doctor.Database) { d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}} }, ""},
 		{"a standby is gone", func(d *doctor.Database) {
 			d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}, {Holder: "ctl3:8", Seen: time.Unix(60, 0)}}

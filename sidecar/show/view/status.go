@@ -39,6 +39,7 @@ type Status struct {
 	Leases    int                      `json:"leases"`
 	Claims    int                      `json:"claims"`
 	Bad       []string                 `json:"bad_nodes"`
+	Slow      []cluster.SlowNode       `json:"slow_nodes,omitempty"`
 	Overrides int                      `json:"overrides"`
 	Aside     []AsideJob               `json:"aside,omitempty"`
 	// Stranded lists the jobs that hold the CPUs or memory without which GPUs idle, most GPUs first.
@@ -178,7 +179,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		}
 	}
 	st.Pools, st.Stranded, st.Preempted = poolStates(snap, plan), stranded(snap), snap.Preempted
-	st.Tripped = plan.State.Breaker.Trip
+	st.Tripped, st.Slow = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow
 	return st
 }
 
@@ -462,6 +463,10 @@ func (st *Status) Write(p *Page) {
 	if len(st.Bad) > 0 {
 		say("bad", "%s", strings.Join(BadNodes(st.Bad), "; "))
 	}
+	if len(st.Slow) > 0 {
+		words, first := SlowNodes(st.Slow)
+		say("slow", "%s (docs/telemetry.md, \"Slow nodes\"); if the first is at fault: %s", words, first.Drain())
+	}
 	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
 		say("telemetry", "%s", words)
 	}
@@ -498,6 +503,17 @@ func (st *Status) ActsOn() []string {
 		}
 	}
 	return out
+}
+
+// SlowNodes words slow nodes, the slowest first, and gives that one.
+func SlowNodes(list []cluster.SlowNode) (words string, first *cluster.SlowNode) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b cluster.SlowNode) int { return cmp.Compare(a.Percent, b.Percent) })
+	each := make([]string, len(list))
+	for i := range list {
+		each[i] = fmt.Sprintf("%s at %d %%", list[i].Node, list[i].Percent)
+	}
+	return Some(each, 4) + " of the usual speed of jobs", &list[0]
 }
 
 // strandedWords says how many GPUs are stranded, and names the job that strands most.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -226,6 +227,10 @@ func notes(s *scene.Scene, now time.Time) []Note {
 	}
 	if n := len(st.Bad); n > 0 {
 		say(Warn, "/places?show=bad", "%s bad: %s.", plural(n, "node is", "nodes are"), few(view.BadNodes(st.Bad)))
+	}
+	if n := len(st.Slow); n > 0 {
+		words, first := view.SlowNodes(st.Slow)
+		say(Warn, "/places/"+url.PathEscape(first.Node), "%s slow: %s.", plural(n, "node is", "nodes are"), words)
 	}
 	if st.Tripped != nil {
 		say(Bad, "", "The breaker has tripped, and nothing is acted on: %s. When the cause is found: fairlease resume --reason TEXT", st.Tripped.Says())

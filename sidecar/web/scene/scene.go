@@ -116,7 +116,9 @@ type Node struct {
 	Partitions []string       `json:"partitions,omitempty"`
 	Bad        string         `json:"bad,omitempty"`
 	Busy       string         `json:"busy,omitempty"`
-	Jobs       []Holder       `json:"jobs"`
+	// Slow says by model how slow it is, if it is slower than other nodes.
+	Slow []cluster.SlowNode `json:"slow,omitempty"`
+	Jobs []Holder           `json:"jobs"`
 	// Seen is the part of the Scene's GPUs.
 	Seen []store.GPU `json:"gpus_now,omitempty"`
 }
@@ -274,6 +276,11 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 	slices.SortFunc(out, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range out {
 		at[out[i].Name] = i
+	}
+	for _, x := range plan.State.NodeSpeeds.Slow {
+		if n, ok := at[x.Node]; ok {
+			out[n].Slow = append(out[n].Slow, x)
+		}
 	}
 	leases := cursor(plan.State.Leases, func(l *cluster.Lease) cluster.JobKey { return l.Job })
 	for i := range snap.Cases {
