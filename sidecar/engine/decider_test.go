@@ -84,6 +84,30 @@ func TestADeciderDividesAsAFreshOneDoes(t *testing.T) {
 	})
 }
 
+// Nor do slow nodes make a difference, that come and go.
+func TestADeciderKnowsSlowNodes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaos(rt, t)
+		c.alike(&engine.Decider{Brief: rapid.Bool().Draw(rt, "brief")})
+		decide, slow := c.world.Loop.Decide, []cluster.SlowNode(nil)
+		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			s.NodeSpeeds.Slow = slow
+			return decide(s)
+		}
+		c.submit()
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			c.disturb()
+			slow = nil
+			for i := range c.nodes {
+				if rapid.Bool().Draw(rt, "slow") {
+					slow = append(slow, cluster.SlowNode{Node: c.nodes[i].Name, Model: c.nodes[i].GPUs[0].Model})
+				}
+			}
+			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+		}
+	})
+}
+
 // A decider's data of one cluster does not affect another cluster.
 func TestADeciderServesTwoClusters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -377,7 +377,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	}
 	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent, CellTrades: snap.CellTrades,
 		Former: snap.Former, Parties: snap.Parties, Allocation: snap.Allocation, Profiles: snap.Profiles, Paces: snap.Paces,
-		Completions: snap.Completions, Usages: snap.Usages, Habits: snap.Habits, Causes: snap.Causes, Noise: snap.Noise, Stops: snap.Stops, Shadow: snap.Shadow, Breaker: snap.Breaker}
+		Completions: snap.Completions, Usages: snap.Usages, Habits: snap.Habits, Causes: snap.Causes, Noise: snap.Noise, Stops: snap.Stops, Shadow: snap.Shadow, Breaker: snap.Breaker, NodeSpeeds: snap.NodeSpeeds}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
 		if !snap.Cases[i].Gone {

@@ -13,6 +13,7 @@ package slownodes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,12 +26,14 @@ import (
 const (
 	warmUp = 10 * cluster.Minute // a job loads and compiles: no report of that time counts
 	sample = 10 * cluster.Minute // between two reports that make a sample, at least
+	every  = 5 * cluster.Minute  // nodes are compared at multiples of it
 	recent = 2 * cluster.Hour    // of run time that the speed of an attempt is over; older samples fade
 	oldest = 7 * cluster.Day     // since the end of an attempt
 
-	mostAlike = 4    // ended attempts of a user's jobs of one type on one node: the newest ones
-	mostUser  = 256  // ended attempts of a user
-	mostAll   = 4096 // ended attempts
+	// Attempts that are remembered, of those that go on, and as many of those that have ended, the newest ones.
+	mostAlike = 4 // of a user's jobs of one type on one node
+	mostUser  = 128
+	mostAll   = 2048
 
 	leastUsers  = 2 // on a slow node
 	leastJobs   = 3
@@ -51,14 +54,11 @@ func Next(in *round.Facts) (cluster.NodeSpeeds, []cluster.Event) {
 	}
 	was := in.Snapshot.NodeSpeeds
 	b := &book{in: in, runs: was.Runs}
-	age(b)
 	hear(b)
-	if len(b.runs) == 0 {
-		b.runs = nil // as a journal reads it
-	}
-	if !b.news {
+	if in.Now/cluster.Instant(every) == in.Snapshot.Ledger.At/cluster.Instant(every) { // it would cost large sites much in each round
 		return cluster.NodeSpeeds{Runs: b.runs, Slow: was.Slow}, nil
 	}
+	age(b)
 	slow, events := judge(compare(b.runs), was.Slow, float64(bound)/100, in.Now)
 	return cluster.NodeSpeeds{Runs: b.runs, Slow: slow}, events
 }
@@ -68,7 +68,6 @@ type book struct {
 	in   *round.Facts
 	runs []cluster.NodeRun
 	own  bool // runs is a copy
-	news bool // verdicts may change
 }
 
 // change makes runs a copy that may be changed.
@@ -88,12 +87,15 @@ func age(b *book) {
 	}
 	for k := range b.runs {
 		if r := &b.runs[k]; r.Ended == 0 && !b.goesOn(r) {
-			b.change()[k].Ended, ended = b.in.Now, true
+			r = &b.change()[k]
+			r.Ended, r.Steps, r.At, r.Suspended, ended = b.in.Now, 0, 0, 0, true
 		}
 	}
 	if ended || slices.ContainsFunc(b.runs, func(r cluster.NodeRun) bool { return drops(&r) }) {
-		b.news = true
 		b.runs = newest(slices.DeleteFunc(b.change(), func(r cluster.NodeRun) bool { return drops(&r) }))
+	}
+	if len(b.runs) == 0 {
+		b.runs = nil // as a journal reads it
 	}
 }
 
@@ -121,6 +123,37 @@ func alikeOf(r *cluster.NodeRun) alike {
 	return alike{r.User, r.Kind, cluster.GPUs{Model: r.Model, Count: r.Gang}}
 }
 
+// kept counts the attempts that are remembered.
+type kept struct {
+	same  map[there]int
+	users map[string]int
+	all   int
+}
+
+// there names the attempts of a type on a node.
+type there struct {
+	alike
+	node string
+}
+
+// full reports whether no attempt of a user can be remembered.
+func (x *kept) full(user string) bool { return x.users[user] >= mostUser || x.all >= mostAll }
+
+// takes counts one more attempt; false = it would be beyond the limits.
+func (x *kept) takes(r *cluster.NodeRun) bool {
+	at := there{alikeOf(r), r.Node}
+	if x.full(r.User) || x.same[at] >= mostAlike {
+		return false
+	}
+	if x.same == nil {
+		x.same, x.users = map[there]int{}, map[string]int{}
+	}
+	x.same[at]++
+	x.users[r.User]++
+	x.all++
+	return true
+}
+
 // newest drops the ended attempts beyond the limits, those that ended first.
 func newest(runs []cluster.NodeRun) []cluster.NodeRun {
 	var order []int // ended, the newest first
@@ -130,34 +163,21 @@ func newest(runs []cluster.NodeRun) []cluster.NodeRun {
 		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(runs[j].Ended, runs[i].Ended) })
-	type there struct {
-		alike
-		node string
-	}
-	same, users, all, drop := map[there]int{}, map[string]int{}, 0, map[int]bool{}
+	var x kept
+	drop := map[int]bool{}
 	for _, k := range order {
-		at := there{alikeOf(&runs[k]), runs[k].Node}
-		if same[at] == mostAlike || users[at.user] == mostUser || all == mostAll {
-			drop[k] = true
-			continue
-		}
-		same[at]++
-		users[at.user]++
-		all++
+		drop[k] = !x.takes(&runs[k])
 	}
-	if len(drop) == 0 {
-		return runs
-	}
-	kept := runs[:0]
+	out := runs[:0]
 	for k := range runs {
 		if !drop[k] {
-			kept = append(kept, runs[k])
+			out = append(out, runs[k])
 		}
 	}
-	return kept
+	return out
 }
 
-// hear takes the reports of jobs that have whole GPUs of one node to themselves.
+// hear takes the newest report of each job that has whole GPUs of one node to itself.
 func hear(b *book) {
 	if len(b.in.Snapshot.Progress) == 0 {
 		return
@@ -166,38 +186,74 @@ func hear(b *book) {
 	for i := range b.in.Cases {
 		c := &b.in.Snapshot.Cases[i]
 		if j := &c.Job; b.in.Cases[i].Runs && b.in.Cases[i].Tenant >= 0 && j.State == cluster.Running && !j.Paused && c.Record.Slice == nil &&
-			len(j.Holds) == 1 && j.Holds[0].Size.IsWhole() && b.serves(j.Holds[0].Node) {
+			len(j.Holds) == 1 && j.Holds[0].Size.IsWhole() {
 			byID[j.ID] = i
 		}
 	}
+	last := map[int]cluster.Progress{} // by case
 	for _, r := range b.in.Snapshot.Progress {
-		if i, ok := byID[r.Job]; ok && r.At.Sub(b.in.Snapshot.Cases[i].Job.Start) >= warmUp && cluster.CheckSteps(r.Steps) == nil {
-			b.take(i, &r)
+		if i, ok := byID[r.Job]; ok && r.At > last[i].At && cluster.CheckSteps(r.Steps) == nil {
+			last[i] = r
+		}
+	}
+	var goOn *kept
+	for _, i := range slices.Sorted(maps.Keys(last)) {
+		r, j := last[i], &b.in.Snapshot.Cases[i].Job
+		k, known := b.find(i)
+		switch {
+		case r.At.Sub(j.Start) < warmUp || !b.serves(j.Holds[0].Node):
+		case known:
+			b.sample(k, j, &r)
+		default:
+			if goOn == nil {
+				goOn = b.goOn()
+			}
+			if goOn.full(j.User) {
+				continue
+			}
+			if n := b.attempt(i, &r); goOn.takes(&n) {
+				b.runs = slices.Insert(b.change(), k, n)
+			}
 		}
 	}
 }
 
-// take takes a report of a job. A counter that went back is a job that resumed from a save, and one that stands is a job that evaluates or waits:
-// neither tells how fast the node is.
-func (b *book) take(i int, report *cluster.Progress) {
+// find gives the index of a case's attempt, or its place.
+func (b *book) find(i int) (int, bool) {
 	c := &b.in.Snapshot.Cases[i]
-	j := &c.Job
-	k, known := slices.BinarySearchFunc(b.runs, &c.Record, func(r cluster.NodeRun, of *cluster.Record) int {
-		return cmp.Or(cmp.Compare(r.Job, of.Key), cmp.Compare(r.Start, j.Start))
+	return slices.BinarySearchFunc(b.runs, &c.Job, func(r cluster.NodeRun, j *cluster.Job) int {
+		return cmp.Or(cmp.Compare(r.Job, c.Record.Key), cmp.Compare(r.Start, j.Start))
 	})
-	if !known {
-		declared := ""
-		if j.Hints != nil {
-			declared = j.Hints.Kind
+}
+
+// goOn counts the attempts that go on.
+func (b *book) goOn() *kept {
+	x := &kept{}
+	for k := range b.runs {
+		if b.runs[k].Ended == 0 {
+			x.takes(&b.runs[k])
 		}
-		b.runs = slices.Insert(b.change(), k, cluster.NodeRun{Job: c.Record.Key, Start: j.Start, Node: j.Holds[0].Node, Model: j.Holds[0].Model, User: j.User,
-			Kind: profile.KindOf(b.in.Settings.Kinds, c.Record.Tenant, j.User, j.Name, declared, j.Work), Gang: j.GPUsHeld(),
-			Steps: report.Steps, At: report.At, Suspended: j.Suspend})
-		return
 	}
+	return x
+}
+
+// attempt gives the attempt of a case, which begins with a report.
+func (b *book) attempt(i int, r *cluster.Progress) cluster.NodeRun {
+	c := &b.in.Snapshot.Cases[i]
+	j, declared := &c.Job, ""
+	if j.Hints != nil {
+		declared = j.Hints.Kind
+	}
+	return cluster.NodeRun{Job: c.Record.Key, Start: j.Start, Node: j.Holds[0].Node, Model: j.Holds[0].Model, User: j.User,
+		Kind: profile.KindOf(b.in.Settings.Kinds, c.Record.Tenant, j.User, j.Name, declared, j.Work), Gang: j.GPUsHeld(), Steps: r.Steps, At: r.At, Suspended: j.Suspend}
+}
+
+// sample takes a report of an attempt. A counter that went back is a job that resumed from a save, and one that stands is a job that evaluates or
+// waits: neither tells how fast the node is.
+func (b *book) sample(k int, j *cluster.Job, report *cluster.Progress) {
 	r := b.runs[k]
 	span, steps := report.At.Sub(r.At)-max(j.Suspend-r.Suspended, 0), report.Steps-r.Steps
-	if steps > 0 && span < sample || report.At <= r.At {
+	if steps > 0 && span < sample || report.At <= r.At || r.Ended != 0 {
 		return // the rest counts in the next sample
 	}
 	if rate := steps / max(span, 1).Duration().Seconds(); steps > 0 && cluster.CheckRate(rate) == nil {
@@ -205,7 +261,6 @@ func (b *book) take(i int, report *cluster.Progress) {
 		if r.Ran > recent {
 			r.Did, r.Ran = r.Did*float64(recent)/float64(r.Ran), recent
 		}
-		b.news = true
 	}
 	r.Steps, r.At, r.Suspended = report.Steps, report.At, j.Suspend
 	b.change()[k] = r

@@ -42,7 +42,6 @@ func (w *site) start(user, node string, rate float64) *cluster.Case {
 
 // run lets the jobs run and report for some time.
 func (w *site) run(span cluster.Span) {
-	const every = 5 * cluster.Minute
 	for end := w.snap.Now.Add(span); w.snap.Now < end; {
 		w.snap.Now = w.snap.Now.Add(every)
 		w.snap.Progress = nil
@@ -67,7 +66,7 @@ func (w *site) next() {
 	if after, err := json.Marshal(w.snap.NodeSpeeds); err != nil || string(after) != string(before) {
 		w.t.Fatalf("the round changed its input: %s, was %s (%v)", after, before, err)
 	}
-	w.snap.NodeSpeeds = speeds
+	w.snap.NodeSpeeds, w.snap.Ledger.At = speeds, w.snap.Now
 	for _, e := range events {
 		if e.Kind != cluster.EventSlowNode {
 			w.t.Errorf("the event is %q", e.Kind)
@@ -79,6 +78,7 @@ func (w *site) next() {
 // end ends all jobs.
 func (w *site) end() {
 	w.snap.Cases, w.snap.Progress = nil, nil
+	w.snap.Now = w.snap.Now.Add(every)
 	w.next()
 }
 
@@ -273,7 +273,7 @@ func TestADrainedNodeBeginsAnew(t *testing.T) {
 		w := slowSite(t)
 		w.snap.Nodes = slices.Clone(w.snap.Nodes)
 		lose(w.snap)
-		w.next()
+		w.end()
 		if w.slow() != "" || len(w.events) != 2 || slices.ContainsFunc(w.snap.NodeSpeeds.Runs, func(r cluster.NodeRun) bool { return r.Node == "n1" }) {
 			t.Errorf("%s: slow: %q, events: %q", name, w.slow(), w.events)
 		}
@@ -338,11 +338,23 @@ func TestAttemptsAreLimited(t *testing.T) {
 	if n := len(w.snap.NodeSpeeds.Runs); n != mostAlike {
 		t.Errorf("%d attempts of one type on one node are kept, want %d", n, mostAlike)
 	}
+	w = newSite(t)
+	for i := range 40 {
+		for k := range 6 {
+			w.start("alice", fmt.Sprintf("n%d", k+1), 1).Job.Name = fmt.Sprintf("kind%c", 'a'+i%20)
+		}
+	}
+	w.usual("bob", "n1", "n1", "n1", "n1", "n1", "n1")
+	w.run(20 * cluster.Minute)
+	if n := len(w.snap.NodeSpeeds.Runs); n != mostUser+mostAlike {
+		t.Errorf("%d attempts that go on are kept, want %d", n, mostUser+mostAlike)
+	}
+	w = newSite(t)
 	w.start("alice", "n1", 1e300)
 	w.start("alice", "n2", 1)
 	w.run(15 * cluster.Minute) // no sample
 	w.end()
-	if n := len(w.snap.NodeSpeeds.Runs); n != mostAlike {
-		t.Errorf("%d attempts are kept, want %d: the others had no sample", n, mostAlike)
+	if n := len(w.snap.NodeSpeeds.Runs); n != 0 {
+		t.Errorf("%d attempts without a sample are kept", n)
 	}
 }

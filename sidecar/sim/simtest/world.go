@@ -43,6 +43,7 @@ func Product() cluster.Settings {
 	s.JobOrder, s.Patience = cluster.ByExpected, 4*cluster.Hour
 	s.StopAllowance, s.StopOverheadMilli, s.RepayFloorPercent, s.CompactPercent = 15*cluster.Minute, 20, 75, 25
 	s.BindQuiet, s.BindHorizon, s.BindMaxPercent = 12*cluster.Hour, 4, 5
+	s.SlowNodePercent = 85
 	s.StartCost = 35 * cluster.Second // cost of a start in simulations
 	s.Signal, s.SignalTo = "USR1", "steps"
 	return s
