@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,7 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	from := time.Now().Truncate(time.Second)
 	busy, all := work()
 	s.forget()
+	done := s.steps()
 	if rest := time.Until(from.Add(length)); p.slices {
 		wait(ctx, rest)
 	} else {
@@ -107,6 +109,11 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	to := time.Now().Truncate(time.Second)
 	nowBusy, nowAll := work()
 	ran := s.sinceForgotten()
+	if p.pairs {
+		for account, d := range s.steps() {
+			ran[account] = d - done[account]
+		}
+	}
 	enough()
 	hands.Wait()
 	if ctx.Err() != nil {
@@ -118,7 +125,13 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	r.busy = 100 * (nowBusy - busy) / max(nowAll-all, 1)
 	wait(ctx, 3*time.Second) // slurmdbd hears of starts and ends later than slurmctld
 	sums, err := held(ctx, s.Cluster, from, to)
-	if p.slices {
+	switch {
+	case p.pairs:
+		sums = map[string]float64{}
+		for account, d := range ran {
+			sums[account] = d.Seconds()
+		}
+	case p.slices:
 		sums = heldInTurns(ran, to.Sub(from))
 	}
 	if err == nil {
@@ -220,10 +233,28 @@ func (s *site) count(queue []queued) {
 		if now[q.id] = q.ran; q.ran < was {
 			was = 0
 		}
-		s.ran[map[string]string{"alice": strategistsOwn, "bob": opponents}[q.user]] += q.ran - was
+		s.ran[accounts[q.user]] += q.ran - was
 	}
 	s.runs = now
 }
+
+// steps gives the work of each account's jobs of pairs so far, as time on a GPU of their own.
+func (s *site) steps() map[string]time.Duration {
+	sums := map[string]time.Duration{}
+	for user, account := range accounts {
+		files, _ := filepath.Glob(filepath.Join(s.Home(user), "steps-*"))
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if n, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil {
+				sums[account] += time.Duration(n) * time.Second / stepsASecond
+			}
+		}
+	}
+	return sums
+}
+
+// accounts are those of the two users.
+var accounts = map[string]string{"alice": strategistsOwn, "bob": opponents}
 
 func (s *site) forget() {
 	s.mu.Lock()

@@ -30,6 +30,7 @@ type strategy struct {
 	prepare  func(context.Context, *site) error // by administrators, before the daemon starts
 	settings string                             // further lines of fairlease.yaml
 	slices   bool                               // on a site with one GPU, whose jobs take turns
+	pairs    bool                               // or run at the same time; they are judged by the steps that they do
 }
 
 // shape is the size of a job.
@@ -57,8 +58,12 @@ var honestLong = strategy{name: "honest long", does: "long jobs that save", dept
 // honestTurns is that by which strategies are judged that take turns on a GPU with the honest tenant.
 var honestTurns = strategy{name: "honest turns", does: "a long job that takes turns on a GPU with one of the other tenant", slices: true, play: live(1, modest, nil)}
 
+// honestPairs is that by which strategies are judged whose jobs report wrong steps. At the same time the strategist's job would do more than in turns, and the
+// other one less.
+var honestPairs = inPairs("honest pairs", "a long job that reports its steps; beside that of the other tenant it does 90 % of them, and the other one 30 %", "$n")
+
 // references are the honest strategies.
-var references = []strategy{honest, honestLong, honestTurns}
+var references = []strategy{honest, honestLong, honestTurns, honestPairs}
 
 // isHonest tells whether others are judged by a strategy.
 func (x *strategy) isHonest() bool {
@@ -67,7 +72,10 @@ func (x *strategy) isHonest() bool {
 
 // judgedBy gives the honest strategy by which another one is judged: with jobs that are as long.
 func (x *strategy) judgedBy() strategy {
-	if x.slices {
+	switch {
+	case x.pairs:
+		return honestPairs
+	case x.slices:
 		return honestTurns
 	}
 	if x.keeps || x.play == nil && slices.ContainsFunc(x.shapes(), func(s shape) bool { return s.seconds == hour }) {
@@ -334,6 +342,9 @@ var strategies = []strategy{
 	})},
 	{name: "many turns", does: "20 long jobs that take turns", slices: true, play: live(20, modest, nil)},
 	{name: "turns on little memory", does: "a long job that takes turns and says that it needs 1 MB of GPU memory", slices: true, play: live(1, "1m", nil)},
+	inPairs("pairs that boast", "a long job that reports its steps, three times as many while both run", "$((n+2*both))"),
+	inPairs("pairs that understate", "a long job that reports its steps, a third of them while it has the GPU to itself", "$((n/3+both*2/3))"),
+	inPairs("pairs that fall silent", "a long job that reports its steps until both have run once", "$([ $both = 0 ] && echo $n)"),
 	{name: "reservation flip", does: "a node is reserved for the account; long jobs that save get ReservationName=course once they run", depth: 6, jobs: long, args: savesOn, running: []string{"ReservationName=course"}, prepare: course},
 }
 
@@ -435,7 +446,16 @@ const modest = "14g"
 
 // live keeps so many long jobs that may take turns, each with so much GPU memory, and does something to each at every look.
 func live(count int, memory string, act func(context.Context, *player, queued)) func(context.Context, *player) {
-	x := strategy{args: []string{"-t", "90", "--requeue", "--open-mode=append", "--comment=share=yes,mem.v100=" + memory + ",saves=term"}}
+	return alive(count, strategy{args: turning(memory)}, act)
+}
+
+// turning are the options of a job that may take turns.
+func turning(memory string) []string {
+	return []string{"-t", "90", "--requeue", "--open-mode=append", "--comment=share=yes,mem.v100=" + memory + ",saves=term"}
+}
+
+// alive is live with jobs of a strategy.
+func alive(count int, x strategy, act func(context.Context, *player, queued)) func(context.Context, *player) {
 	return func(ctx context.Context, p *player) {
 		for ctx.Err() == nil {
 			jobs := p.mine(ctx)
@@ -449,6 +469,38 @@ func live(count int, memory string, act func(context.Context, *player, queued)) 
 			}
 		}
 	}
+}
+
+// stepsASecond are those of a job of a pair that has the GPU to itself.
+const stepsASecond = 20
+
+// steps is a job that counts its steps in a file. Beside another one it does so many of them, in percent. It reports what an expression of the shell gives, by
+// all its steps (n) and those beside another job (both); nothing where that is empty.
+func steps(percent int, reports string) func(int) string {
+	return func(int) string {
+		return fmt.Sprintf(`#!/bin/bash
+n=0 both=0 own=/tmp/beat-$SLURM_JOB_ID
+[ ! -s steps-$SLURM_JOB_ID ] || read -r n <steps-$SLURM_JOB_ID
+while sleep 0.5; do
+  add=%d
+  echo $EPOCHSECONDS >$own
+  for other in /tmp/beat-*; do
+    if [ $other != $own ] && read -r at <$other && [ $((EPOCHSECONDS-at)) -le 2 ]; then add=%d both=$((both+%[2]d)); fi
+  done
+  n=$((n+add)) told=%[3]s
+  echo $n >steps && mv steps steps-$SLURM_JOB_ID
+  if [ -n "$told" ]; then echo '{"job":"'$SLURM_JOB_ID'","steps":'$told'}' >report && mv report $SLURM_JOB_ID.json; fi
+done
+`, stepsASecond/2, stepsASecond/2*percent/100, reports)
+	}
+}
+
+// inPairs is a strategy of a job that reports its steps, beside an honest one that does less than half of them while both run.
+func inPairs(name, does, reports string) strategy {
+	job := func(percent int, reports string) func(context.Context, *player) {
+		return alive(1, strategy{args: turning(modest), script: steps(percent, reports)}, nil)
+	}
+	return strategy{name: name, does: does, slices: true, pairs: true, play: job(90, reports), rival: &strategy{play: job(30, "$n")}}
 }
 
 // lasting does something to each job, by the time for which it has been in its state.
