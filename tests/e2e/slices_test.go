@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,21 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
+// inTurns are the options of a cluster of one node with GPUs whose jobs may take turns.
+func inTurns(gpus int) testcluster.Options {
+	return testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
+		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: gpus, Shards: 4 * gpus}}}
+}
+
+// shares submits a job that may take turns for each tenant, with further options, and returns their users by job.
+func (r *rig) shares(script string, args ...string) map[string]string {
+	of := map[string]string{}
+	for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
+		of[r.submit(user, script, append([]string{"-A", tenant, "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"}, args...)...)] = user
+	}
+	return of
+}
+
 // counts is a job that counts tenths of seconds in which it goes on.
 const counts = `#!/bin/bash
 while sleep 0.1; do echo; done >count-$SLURM_JOB_ID
@@ -25,9 +41,7 @@ while sleep 0.1; do echo; done >count-$SLURM_JOB_ID
 // Two tenants want twice as many GPUs as there are. All jobs that may take turns go on within every two turns, and each tenant has its share.
 // The users' own requests are restored, and no job stays suspended once they are released.
 func TestSlices(t *testing.T) {
-	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
-		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}}
-	onBoth(t, o, func(t *testing.T, r *rig) {
+	onBoth(t, inTurns(2), func(t *testing.T, r *rig) {
 		const quantum = 8 * cluster.Second
 		r.settings.Term = cluster.Minute
 		r.settings.Slices = &cluster.Slices{Quantum: quantum, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
@@ -35,8 +49,7 @@ func TestSlices(t *testing.T) {
 		r.heard()
 		of, asked := map[string]string{}, map[string]string{} // by job: its user, and the user's words
 		for _, gres := range []string{"gpu:1", "gpu:v100:1"} {
-			for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
-				id := r.submit(user, counts, "-A", tenant, "--gres="+gres, "--requeue", "--comment=share=yes,mem.v100=14g,saves=term")
+			for id, user := range r.shares(counts, "--gres="+gres) {
 				of[id], asked[id] = user, gres
 			}
 		}
@@ -170,17 +183,13 @@ func (h *hearing) Observe(ctx context.Context, since cluster.Instant) (cluster.O
 
 // Two jobs on a GPU run at the same time if both do at least half of their steps by that, and take turns if one does not.
 func TestPairs(t *testing.T) {
-	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
-		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 1, Shards: 4}}}
-	onBoth(t, o, func(t *testing.T, r *rig) {
+	onBoth(t, inTurns(1), func(t *testing.T, r *rig) {
 		r.settings.Term = cluster.Hour
 		r.settings.Slices = &cluster.Slices{Quantum: 8 * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}, Pairs: true}
 		r.over = &hearing{r.client, telemetry.Spool{Folder: filepath.Dir(r.Home("alice"))}, func(err error) { t.Error(err) }}
 		both := func(name string) (ids []string) {
 			r.shut()
-			for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
-				ids = append(ids, r.submit(user, pairsUp, "-A", tenant, "-J", name, "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g"))
-			}
+			ids = slices.Sorted(maps.Keys(r.shares(pairsUp, "-J", name, "--gres=gpu:1")))
 			r.govern()
 			return ids
 		}
@@ -215,9 +224,7 @@ func TestPairs(t *testing.T) {
 
 // No job stays suspended when the daemon is killed, whether its unit ends properly or not, and it goes on after its own restart and Slurm's.
 func TestSlicesAfterAKill(t *testing.T) {
-	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC, ExtraConf: "PreemptParameters=suspend_grace_time=0\n",
-		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}}
-	onBoth(t, o, func(t *testing.T, r *rig) {
+	onBoth(t, inTurns(2), func(t *testing.T, r *rig) {
 		config := r.configure("sharing: {slices: on, quantum: 30s, memory: {v100: 32g}}\n")
 		text, err := os.ReadFile(config)
 		if err == nil {
@@ -230,8 +237,7 @@ func TestSlicesAfterAKill(t *testing.T) {
 		r.heard()
 		var ids []string
 		for range 3 {
-			ids = append(ids, r.submit("alice", counts, "-A", "nlp", "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"),
-				r.submit("bob", counts, "-A", "vision", "--gres=gpu:1", "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"))
+			ids = slices.AppendSeq(ids, maps.Keys(r.shares(counts, "--gres=gpu:1")))
 		}
 		suspended := func() (n int) {
 			for _, id := range ids {
