@@ -24,6 +24,10 @@ func (k Kind) Tenant() string { return string(k[:max(strings.LastIndexByte(strin
 // Name gives the kind's name without its tenant.
 func (k Kind) Name() string { return string(k[strings.LastIndexByte(string(k), '/')+1:]) }
 
+// Scattered stands in Profile.With for the nodes of a gang instead of a kind: it is on more nodes than the fewest on which its GPUs fit.
+// No kind has such a name.
+const Scattered Kind = "(scattered)"
+
 // Source is the origin of a throughput.
 type Source string
 
@@ -47,10 +51,11 @@ const (
 // Profile is the throughput of a kind of job on one GPU model.
 type Profile struct {
 	Kind  Kind   `json:"kind"`
-	With  Kind   `json:"with,omitempty"` // shares its GPUs with this kind; "" = alone
+	With  Kind   `json:"with,omitempty"` // shares its GPUs with this kind; "" = alone; or Scattered
 	Model string `json:"model"`
 	Gang  int    `json:"gang"` // GPUs of the job
-	// Rate is the throughput of the whole gang, in steps/s; 0 = it does not run there.
+	// Rate is the throughput of the whole gang, in steps/s; 0 = it does not run there. A declared one of a scattered gang is the part
+	// of its throughput on the fewest nodes.
 	Rate   float64 `json:"rate"`
 	Source Source  `json:"source"`
 	// Method is the way of an estimate. If Relative, Rate says nothing of steps: it compares with the kind's other rates

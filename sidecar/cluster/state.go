@@ -74,6 +74,8 @@ type Record struct {
 	Pass  Span    `json:"pass,omitempty"`
 	Terms int     `json:"terms,omitempty"` // leases so far
 	Moved Instant `json:"moved,omitempty"` // when it last changed its GPU model; 0 = never
+	// Together is since when it has waited for its fewest nodes although it could have begun on more; 0 = it does not.
+	Together Instant `json:"together,omitempty"`
 	// Failed counts consecutive grants that did not start, or whose start did not last. The job gets no grant before Avoid.
 	Failed     int      `json:"failed,omitempty"`
 	AvoidUntil Instant  `json:"avoid,omitempty"`

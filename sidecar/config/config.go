@@ -322,9 +322,10 @@ func (s *Sharing) across() cluster.Across {
 // anyUser is the word for jobs of all users.
 const anyUser = "any"
 
-// Compact limits moves of running jobs that make room for gangs.
+// Compact limits how gangs get nodes together: by moves of running jobs, and by waiting.
 type Compact struct {
-	MaxCost Percent `yaml:"max_cost"`
+	MaxCost Percent  `yaml:"max_cost"`
+	MaxWait Duration `yaml:"max_wait"`
 }
 
 // Recall says how leases end before their term is over.
@@ -467,7 +468,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Placing:    Placing{Compact: Compact{MaxCost: 25}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}, SlowNodes: SlowNodes{Below: 85}},
+		Placing:    Placing{Compact: Compact{MaxCost: 25, MaxWait: 8 * hour}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}, SlowNodes: SlowNodes{Below: 85}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},
@@ -562,7 +563,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), SlowNodePercent: int(c.Placing.SlowNodes.Below), Across: c.Placing.Sharing.across(), Slices: c.Placing.Sharing.slices(),
+		RepayFloorPercent: int(c.Repay.Floor), CompactPercent: int(c.Placing.Compact.MaxCost), ScatterWait: c.Placing.Compact.MaxWait.Span(), SlowNodePercent: int(c.Placing.SlowNodes.Below), Across: c.Placing.Sharing.across(), Slices: c.Placing.Sharing.slices(),
 		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		StopsPerHour: c.Stop.perHour(), Breaker: c.Breaker.rule(),
 		BindQuiet: c.Bind.Quiet.Span(), BindHorizon: c.Bind.Horizon, BindMaxPercent: int(c.Bind.Max),

@@ -24,7 +24,7 @@ func TestDefaultsOfPapers(t *testing.T) {
 	}
 	plain := load("preset: astraea\n").Settings()
 	want := plain
-	want.Preset, want.JobOrder, want.Patience, want.RecallFirst, want.Threshold, want.CompactPercent = "astraea:paper", cluster.ByRho, 0, false, 0, 0
+	want.Preset, want.JobOrder, want.Patience, want.RecallFirst, want.Threshold, want.CompactPercent, want.ScatterWait = "astraea:paper", cluster.ByRho, 0, false, 0, 0, 0
 	want.BurstMaxMilli, want.RepayFloorPercent, want.StopAllowance, want.StopOverheadMilli, want.StopTotalMilli = 0, 0, 0, 0, 0
 	want.StopsPerHour = cluster.StopsPerHour{}
 	got := load("preset: astraea:paper\n").Settings()
@@ -33,7 +33,7 @@ func TestDefaultsOfPapers(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("astraea:paper (-want +got):\n%s", d)
 	}
-	if plain.Differs != nil || len(differs) != 10 || !slices.Contains(differs, "jobs.order: rho (not expected)") || !slices.Contains(differs, "repay.floor: 0 (not 75)") {
+	if plain.Differs != nil || len(differs) != 11 || !slices.Contains(differs, "jobs.order: rho (not expected)") || !slices.Contains(differs, "repay.floor: 0 (not 75)") {
 		t.Errorf("what differs: %q", differs)
 	}
 	c := load("repay: {floor: 75}\npreset: astraea:paper\njobs: {order: expected}\nburst: {max: 3}\n")
@@ -41,7 +41,7 @@ func TestDefaultsOfPapers(t *testing.T) {
 	if s.RepayFloorPercent != 75 || s.JobOrder != cluster.ByExpected || s.Patience == 0 || s.BurstMaxMilli != 3000 || s.RecallFirst {
 		t.Errorf("the file has not the last word: %+v", s)
 	}
-	if has := func(key string) bool { return strings.Contains(strings.Join(s.Differs, ","), key) }; has("repay.floor") || has("jobs.order") || !has("burst.max: 3 (not 2)") || len(s.Differs) != 8 {
+	if has := func(key string) bool { return strings.Contains(strings.Join(s.Differs, ","), key) }; has("repay.floor") || has("jobs.order") || !has("burst.max: 3 (not 2)") || len(s.Differs) != 9 {
 		t.Errorf("what differs: %q", s.Differs)
 	}
 	for key, want := range map[string]string{"repay.floor": "f.yaml:1", "recall.first_lease": "preset astraea:paper", "credit.cap": "default"} {

@@ -42,6 +42,8 @@ type kindRate struct {
 	Beside string             `yaml:"beside"`
 	Gang   int                `yaml:"gang"`
 	Rates  map[string]float64 `yaml:"rates"`
+	// Scattered is the part of its rate that a gang keeps on more nodes than it needs.
+	Scattered map[string]float64 `yaml:"scattered"`
 }
 
 // mostProfiles is more rules, or entries, than anyone writes by hand.
@@ -60,7 +62,7 @@ func LoadProfiles(path string) (*ProfileFile, error) {
 func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
 	f := &ProfileFile{Name: name, text: text, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins, keys: []string{"kinds.kind", "kinds.tenant", "kinds.user", "kinds.name",
-		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates"}}
+		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates", "profiles.scattered"}}
 	if root := r.parse(text); root != nil {
 		r.section(reflect.ValueOf(&f.profileText).Elem(), root, "")
 	}
@@ -117,29 +119,49 @@ func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster
 			r.wrong(f.line(x.key, key), x.key, "%v%s", err, tenantApart(x.name))
 		}
 	}
-	if len(k.Rates) == 0 {
+	if len(k.Rates)+len(k.Scattered) == 0 {
 		r.wrong(f.line(key+".rates", key), key+".rates", "names no GPU model; write rates: {v100: 12.5, k80: 2.1}, in steps a second of the whole gang")
 	}
+	of := cluster.Profile{Kind: cluster.KindOf(k.Tenant, k.Kind), Gang: k.Gang, Source: cluster.Declared, Basis: profile.File}
+	with := cluster.Kind("")
+	if k.Beside != "" {
+		with = cluster.KindOf(k.Tenant, k.Beside)
+	}
 	for _, model := range sortedKeys(k.Rates) {
-		p := cluster.Profile{Kind: cluster.KindOf(k.Tenant, k.Kind), Model: model, Gang: k.Gang, Rate: k.Rates[model], Source: cluster.Declared, Basis: profile.File}
-		if k.Beside != "" {
-			p.With = cluster.KindOf(k.Tenant, k.Beside)
-		}
-		at := join(key+".rates", model)
-		line := f.line(at, key)
-		id := p
-		id.Rate = 0
-		before, twice := said[id]
-		switch err := profile.Check(p); {
-		case r.broken(key + ".kind"), r.broken(key + ".beside"):
-		case err != nil:
-			r.wrong(line, at, "%v", err)
-		case twice:
-			r.wrong(line, at, "stands here for the second time, first in line %d; keep one", before)
+		p := of
+		p.With, p.Model, p.Rate = with, model, k.Rates[model]
+		f.rate(r, key, join(key+".rates", model), p, said)
+	}
+	for _, model := range sortedKeys(k.Scattered) {
+		p, at := of, join(key+".scattered", model)
+		p.With, p.Model, p.Rate, p.Relative = cluster.Scattered, model, k.Scattered[model], true
+		switch {
+		case k.Beside != "":
+			r.wrong(f.line(at, key), at, "stands in an entry with beside; write it in one without: it is of jobs that have their GPUs to themselves")
+		case k.Gang < 2:
+			r.wrong(f.line(at, key), at, "is for a job of one GPU, which is on one node; write gang: 8, or as many GPUs as its jobs have")
+		case !(p.Rate > 0 && p.Rate <= 1):
+			r.wrong(f.line(at, key), at, "must be above 0 and at most 1, the part of its rate that a gang keeps on more nodes than it needs, got %v", p.Rate)
 		default:
-			said[id] = line
-			f.Profiles = append(f.Profiles, p)
+			f.rate(r, key, at, p, said)
 		}
+	}
+}
+
+// rate reads a rate of the entry with a key.
+func (f *ProfileFile) rate(r *reader, key, at string, p cluster.Profile, said map[cluster.Profile]int) {
+	line, id := f.line(at, key), p
+	id.Rate = 0
+	before, twice := said[id]
+	switch err := profile.Check(p); {
+	case r.broken(key + ".kind"), r.broken(key + ".beside"):
+	case err != nil:
+		r.wrong(line, at, "%v", err)
+	case twice:
+		r.wrong(line, at, "stands here for the second time, first in line %d; keep one", before)
+	default:
+		said[id] = line
+		f.Profiles = append(f.Profiles, p)
 	}
 }
 

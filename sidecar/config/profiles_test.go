@@ -28,6 +28,7 @@ func TestProfiles(t *testing.T) {
 		return cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Rate: rate, Source: cluster.Declared, Basis: profile.File}
 	}
 	want := []cluster.Profile{entry("nlp/bert", "", "k80", 8, 0), entry("nlp/bert", "", "v100", 8, 31),
+		{Kind: "nlp/bert", With: cluster.Scattered, Model: "v100", Gang: 8, Rate: 0.4, Relative: true, Source: cluster.Declared, Basis: profile.File},
 		entry("resnet50", "", "k80", 1, 2.1), entry("resnet50", "", "v100", 1, 12.5), entry("resnet50", "lstm", "v100", 1, 9.8)}
 	if d := cmp.Diff(want, f.Profiles); d != "" {
 		t.Errorf("profiles (-want +got):\n%s", d)
@@ -73,6 +74,11 @@ profiles:
   - {kind: r, rates: {v100: 1}}
   - {kind: r, gang: 1, rates: {v100: 2}}
   - {kind: r, beside: "x y", rates: {v100: 2}}
+  - {kind: g, scattered: {v100: 0.5}}
+  - {kind: g, gang: 2, scattered: {v100: 1.5, k80: 0}}
+  - {kind: g, gang: 2, beside: r, scattered: {v100: 0.5}}
+  - {kind: g, gang: 2, scattered: {v100: 0.5}}
+  - {kind: g, gang: 2, rates: {v100: 8}, scattered: {v100: 0.5}}
 `, []string{
 			`p.yaml:2: kinds[0].kind: "a b" is no kind`,
 			`p.yaml:3: kinds[1]: fits every job`,
@@ -88,6 +94,11 @@ profiles:
 			`p.yaml:24: profiles[5].kind: "" is no kind`,
 			`p.yaml:26: profiles[7].rates.v100: stands here for the second time, first in line 25; keep one`,
 			`p.yaml:27: profiles[8].beside: "x y" is no kind`,
+			`p.yaml:28: profiles[9].scattered.v100: is for a job of one GPU, which is on one node; write gang: 8`,
+			`p.yaml:29: profiles[10].scattered.k80: must be above 0 and at most 1`,
+			`p.yaml:29: profiles[10].scattered.v100: must be above 0 and at most 1`,
+			`p.yaml:30: profiles[11].scattered.v100: stands in an entry with beside`,
+			`p.yaml:32: profiles[13].scattered.v100: stands here for the second time, first in line 31; keep one`,
 		}},
 		{"profiles:\n  - {kind: nlp/bert, rates: {v100: 1}}", []string{`p.yaml:2: profiles[0].kind: "nlp/bert" is no kind: write up to 64 letters, digits and ._-+#@: for one, and tenant: nlp beside it`}},
 		{"- a", []string{"p.yaml:1: keys are expected here"}},

@@ -107,6 +107,12 @@ func (d *Decider) write(x opened, gates []actions.Gate) {
 		r, rate := &records[i], &d.due.Rates[i]
 		r.DueRate, r.Extra.Faster, r.First = rate.Due, rate.Faster, x.found.Can[i].First
 		r.Terms += hand.Marks[i].Terms
+		switch {
+		case hand.Leases[i] != nil:
+			r.Together = 0
+		case hand.Marks[i].Together && r.Together == 0:
+			r.Together = d.facts.Now
+		}
 		if hand.Passes != nil {
 			r.Pass = hand.Passes[i]
 		}

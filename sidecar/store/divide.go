@@ -123,7 +123,9 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 		})
 	}
 	for i := range snap.Declared { // the administrator's declaration has precedence
-		add(&snap.Declared[i], cluster.Declared, "file")
+		if !snap.Declared[i].Relative { // no steps a second
+			add(&snap.Declared[i], cluster.Declared, "file")
+		}
 	}
 	for i := range plan.State.Profiles {
 		p := &plan.State.Profiles[i]

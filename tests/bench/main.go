@@ -167,6 +167,9 @@ func offline() error {
 	if err := onPairGain(); err != nil {
 		return err
 	}
+	if err := onScatterGain(); err != nil {
+		return err
+	}
 	if err := simulations(); err != nil {
 		return err
 	}

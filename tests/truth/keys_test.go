@@ -28,7 +28,7 @@ var choices = []choice{
 	{"bind.quiet": "0s"}, {"bind.quiet": "1h"}, {"bind.horizon": "0"}, {"bind.max": "35"}, {"bind.max": "60"},
 	{"start.cost": "8m"}, {"saves": "[{partition: gpu, saves: notice}]"}, {"saves": "[{qos: high, saves: 30m}]"},
 	{"reclaim.threshold": "0s"}, {"reclaim.threshold": "2h"}, {"reclaim.max": "1"}, {"recall.first_lease": "false"}, {"recall.notice": "1m"},
-	{"compact.max_cost": "0"}, {"compact.max_cost": "100"}, {"credit.cap": "10m"}, {"burst.max": "1"}, {"burst.max": "0"}, {"repay.floor": "0"}, {"repay.floor": "20"}, {"users": "equal"},
+	{"compact.max_cost": "0"}, {"compact.max_cost": "100"}, {"compact.max_wait": "0s"}, {"compact.max_wait": "1h"}, {"credit.cap": "10m"}, {"burst.max": "1"}, {"burst.max": "0"}, {"repay.floor": "0"}, {"repay.floor": "20"}, {"users": "equal"},
 	{"jobs.order": "rho"}, {"jobs.order": "attained"}, {"jobs.patience": "0s"}, {"jobs.patience": "30m"}, {"jobs.new_first": "false"}, {"jobs.new_share": "0"}, {"jobs.new_share": "100"},
 	{"jobs.long_terms": "1"}, {"jobs.urgent_qos": "[high]"}, {"jobs.weights": "{high: 20}"}, {"tenants.weights": "{a: 1, b: 3}"},
 	{"cells.chooser": "fifo"}, {"cells.chooser": "tiresias-l"}, {"cells.chooser": "gandiva-fair"}, {"cells.affinity_wait": "0s"}, {"cells.strict_qos": "[high]"}, {"cells.levels": "{high: 3}"},

@@ -132,6 +132,9 @@ func (k *keyWorld) run(t testing.TB, c *settled, look func(s *cluster.Snapshot, 
 			w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: cluster.Kind(name), Model: model, Gang: 1, Rate: rates[p], Source: cluster.Declared})
 		}
 	}
+	for _, model := range []string{"k80", "v100"} {
+		w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: "p", With: cluster.Scattered, Model: model, Gang: 3, Rate: 0.1, Relative: true, Source: cluster.Declared})
+	}
 	more := true
 	w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
 		p := engine.Decide(s)
@@ -316,6 +319,9 @@ func ragged(w *simtest.World, hour int) {
 			submit(w, 1, short)
 		}
 	case 1:
+		apart := short
+		apart.Request, apart.Comment, apart.Runs = cluster.Request{Size: cluster.Whole(3), CPUs: 3, MemoryMB: 3072}, "kind=p", 3*cluster.Hour
+		submit(w, 1, apart)
 		short.Request, short.Runs = simtest.Gang(4), 3*cluster.Hour
 		submit(w, 3, short)
 		short.NoRequeue, short.Request = true, simtest.Gang(1)

@@ -108,7 +108,7 @@ func Command(p Program) *cobra.Command {
 	var workers int
 	var schedulers []string
 	var sizes, interval, term, cells string
-	var audit, mixed bool
+	var audit, mixed, anywhere bool
 	o := outlet.Outlet{Title: "fairlease: schedulers compared"}
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "replay a job trace under one or more schedulers", Long: About(),
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
@@ -129,7 +129,7 @@ func Command(p Program) *cobra.Command {
 				return err
 			}
 			base.Settings = experiment.Fit(base.Settings)
-			base.Audit, base.Mixed = audit, mixed
+			base.Audit, base.Mixed, base.Load.Anywhere = audit, mixed, anywhere
 			setups, err := input.Cross(base, sizes, schedulers, cells)
 			if err != nil {
 				return err
@@ -148,6 +148,7 @@ func Command(p Program) *cobra.Command {
 	f.StringVar(&term, "term", "", "`TIME` that a lease lasts (default: the configuration's, 15m)")
 	f.BoolVar(&audit, "audit", false, "compare with a private cluster for each tenant, and name tenants that wait longer")
 	f.BoolVar(&mixed, "mixed", false, "let gangs span GPU models, at the pace of the slowest (not with astraea)")
+	f.BoolVar(&anywhere, "anywhere", false, "let gangs be on any number of nodes, as with sbatch --gpus=8 (default: on their fewest); with --throughputs, at their speed there")
 	WorkersFlag(c, &workers)
 	OutletFlags(c, &o)
 	return c

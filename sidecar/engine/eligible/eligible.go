@@ -81,7 +81,7 @@ func (f *Nodes) survey(causes []cluster.Cause) {
 		occupy(site, f.in) // a site with reservations of others is new in every round
 	}
 	old.nodes = s.NodesVersion
-	f.found.Site, f.possible = old.site, old.possible
+	f.found.Site, f.found.all, f.possible = old.site, old.possible, old.possible
 }
 
 // surveyed is a site with the answers about it. Claims come and go: the sites with and without are kept.

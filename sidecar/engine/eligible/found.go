@@ -20,6 +20,7 @@ type Found struct {
 	Site      *place.Site
 
 	facts *round.Facts
+	all   *prober        // on all nodes
 	again []int          // cases, in order: they may have the nodes of their last failed grant again
 	said  map[int]string // by case: why its grant was revoked
 }
@@ -40,6 +41,9 @@ func (f *Found) open(facts *round.Facts, leases []*cluster.Lease) {
 		f.Claimants[t] = f.Claimants[t][:0]
 	}
 }
+
+// Together reports whether a shape could ever be on as few nodes of a pool as its GPUs fit on.
+func (f *Found) Together(shape, pool int) bool { return f.all.together(shape, pool) }
 
 // revoke ends the grant of a case.
 func (f *Found) revoke(i int, why string) {

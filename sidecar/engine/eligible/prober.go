@@ -11,16 +11,18 @@ import (
 // prober finds the pools that could ever serve a job: on the healthy, empty cluster, with or without its
 // reservations.
 type prober struct {
-	gpus  []string        // models, by pool
+	gpus  []string // models, by pool
+	site  *place.Site
 	now   cluster.Instant // matters to reservations only
 	board *place.Board
 	known [][]int            // by shape; nil = not computed yet
 	whole []cluster.MicroGPU // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
+	few   map[[2]int]bool    // by shape and pool: see together
 }
 
 // newProber returns a prober for a site.
 func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
-	return &prober{gpus: slices.Clone(pools), now: now, board: site.Board(v)}
+	return &prober{gpus: slices.Clone(pools), site: site, now: now, board: site.Board(v)}
 }
 
 // Pools returns the pools that could serve a shape, in order. model is the GPU model that the job names, or
@@ -42,6 +44,21 @@ func (p *prober) Pools(shape int, model string) []int {
 		}
 	}
 	return p.known[shape]
+}
+
+// together reports whether a shape fits on as few nodes of a pool as any job with as many GPUs needs.
+func (p *prober) together(shape, pool int) bool {
+	fits, known := p.few[[2]int{shape, pool}]
+	if !known {
+		found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: pool, Now: p.now, Max: -1, Together: true})
+		most := max(p.site.MostOnANode(pool), 1)
+		fits = ok && len(found.Nodes) == (cluster.SizeHeld(found.Nodes).Devices+most-1)/most
+		if p.few == nil {
+			p.few = map[[2]int]bool{}
+		}
+		p.few[[2]int{shape, pool}] = fits
+	}
+	return fits
 }
 
 // counts gives the GPUs that a waiting job counts for: those that it asks for, or all of the nodes that it takes, the smallest that

@@ -19,6 +19,7 @@ type Ask struct {
 	Sharer      int  // with whom it may share a GPU; 0 = with anybody
 	Stops       bool // its lease can be ended again
 	Max         int
+	Together    bool // only on as few nodes as it can be on
 }
 
 // Placement is the nodes of a gang, the ending leases that it displaces, and the time at which it can start;
@@ -148,7 +149,9 @@ type Input struct {
 	Mechanism Mechanism       // nil = tenants queue for all GPUs
 	Parties   []int           // by candidate, with a mechanism
 	Sharer    func(i int) int // with whom a case may be on one GPU; 0 = with anybody; nil = all may share
-	Memory    *Memory         // of an earlier choice, which is void then; nil = none
+	// Together is until when a case that waits takes its fewest nodes of a pool only; past = it takes any; nil = all do.
+	Together func(i, pool int) cluster.Instant
+	Memory   *Memory // of an earlier choice, which is void then; nil = none
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks for exactly its nodes.
@@ -250,6 +253,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.choice.Passed = m.passed
 	if in.Stops != nil {
 		m.waits = zeroed(m.waits, len(in.Candidates))
+	}
+	if in.Together != nil {
+		m.together = zeroed(m.together, len(in.Candidates))
 	}
 	if in.Limits != nil {
 		c.kept = slices.Repeat([]Room{Never}, len(in.Candidates))
@@ -564,7 +570,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		code = cluster.ReasonFailed
 	}
 	c.passOver(q, i, code)
-	if c.burst && c.in.Mechanism == nil && !k.IdleOnly && c.isDue(q, k) {
+	if c.burst && c.in.Mechanism == nil && !k.IdleOnly && !chooses(c, i) && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.In(q.pool)
 	}
@@ -654,7 +660,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	if when == Never {
 		return Grant{}, false
 	}
-	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.Ends.By, Next(c.in.Now, c.in.Settings)),
+	p, ok := fit(c, i, Ask{Shape: shape, Pool: pool, Now: c.in.Now, End: max(k.Ends.By, Next(c.in.Now, c.in.Settings)),
 		Displace: displace, Spares: spares, Stops: k.Binds == Unbound, Max: most, Sharer: sharer(c, k)})
 	if !ok {
 		return Grant{}, false
@@ -682,6 +688,31 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
 }
+
+// fit finds GPUs for a candidate. One that waits for its fewest nodes takes no others, and it is noted if it could have these: it is then
+// passed over by its own choice. A claim names its nodes.
+func fit(c *chooser, i int, a Ask) (Placement, bool) {
+	k := &c.in.Candidates[i]
+	if c.in.Together == nil || k.Running || a.Shape != k.Shape {
+		return c.board.Fit(a)
+	}
+	until := c.in.Together(k.Case, a.Pool)
+	if until <= c.in.Now {
+		return c.board.Fit(a)
+	}
+	a.Together = true
+	p, ok := c.board.Fit(a)
+	if !ok {
+		a.Together = false
+		if _, could := c.board.Fit(a); could {
+			c.memory.together[i] = until
+		}
+	}
+	return p, ok
+}
+
+// chooses reports whether a candidate is without a lease because it waits for its fewest nodes.
+func chooses(c *chooser, i int) bool { return c.in.Together != nil && c.memory.together[i] > 0 }
 
 // sharer returns with whom a candidate may be on one GPU.
 func sharer(c *chooser, k *Candidate) int {
@@ -733,6 +764,8 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 		p.Other, p.OtherBehind = "", 0
 	}
 	switch {
+	case chooses(c, i):
+		p.Code, p.Until = cluster.ReasonTogether, c.memory.together[i]
 	case code != cluster.ReasonBehind:
 	case c.in.Stops != nil && (c.memory.waits[i] || cluster.Micro(p.Free) < k.GPUs && (c.in.Stops.Shut() || (q.behind > c.in.Settings.Threshold || lacks(c, q)) && c.in.Stops.Held(q.pool))):
 		p.Code, p.Until = cluster.ReasonStops, c.in.Stops.Until()

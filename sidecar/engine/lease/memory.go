@@ -9,17 +9,19 @@ import (
 
 // Memory is lists that Choose reuses from choice to choice.
 type Memory struct {
-	passed  []round.Passed
-	waits   []bool // by candidate, with limits of stops: it would have GPUs of leases that may not end within this hour
-	settled []bool
-	claimed [][]cluster.MicroGPU
-	rows    [][]cluster.MicroGPU
-	queues  []queue
-	open    []*queue
-	kept    []cluster.Claim
-	keeps   map[keptAsk]cluster.JobKey
-	numbers pool[int]
-	gpus    pool[cluster.MicroGPU]
+	passed []round.Passed
+	waits  []bool // by candidate, with limits of stops: it would have GPUs of leases that may not end within this hour
+	// together is, by candidate, until when it waits for its fewest nodes, if it could begin on others; 0 = it does not.
+	together []cluster.Instant
+	settled  []bool
+	claimed  [][]cluster.MicroGPU
+	rows     [][]cluster.MicroGPU
+	queues   []queue
+	open     []*queue
+	kept     []cluster.Claim
+	keeps    map[keptAsk]cluster.JobKey
+	numbers  pool[int]
+	gpus     pool[cluster.MicroGPU]
 }
 
 // pool is memory for lists.

@@ -82,7 +82,7 @@ func (c *chooser) pick(q *queue, x Pick, picked []bool) {
 	}
 	if g, ok := c.try(x.Candidate, k.Shape, x.Pool, ofAnybody, 0); ok {
 		c.charge(q, k.In(q.pool), g.End.Sub(g.At))
-	} else if !k.Running && k.GPUs > cluster.WholeGPU {
+	} else if !k.Running && k.GPUs > cluster.WholeGPU && !chooses(c, x.Candidate) {
 		c.choice.Due = append(c.choice.Due, Due(x))
 	}
 }

@@ -38,6 +38,11 @@ func (m *Market) Beside(i, k int, model string) (own, other float64, known bool)
 	return m.speeds.Pairs.Beside(i, k, model)
 }
 
+// Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
+func Scattered(m *Market, i, pool int) (part float64, known bool) {
+	return speeds.Scattered(m.speeds, i, pool)
+}
+
 // PutMoves writes when jobs moved in this round into records, which are by case.
 func (m *Market) PutMoves(records []cluster.Record) {
 	for i, at := range m.moved {

@@ -32,6 +32,8 @@ type Ask struct {
 	Stops bool
 	// MaxRatio is the maximum number of displaced leases; < 0 = no limit.
 	Max int
+	// Together = only on as few nodes as the gang can be on.
+	Together bool
 }
 
 // Placement is the place of a gang, the leases that it displaces, and its earliest start: now, or
@@ -115,6 +117,9 @@ func (x *search) splits(out []split) []split {
 	most := r.MaxNodes
 	if most == 0 {
 		most = max(min(r.Size.Devices, len(pool.slots)), 1)
+	}
+	if x.ask.Together {
+		most = least
 	}
 	for n := least; n <= most && n <= least+8; n++ {
 		if r.Size.Devices%n == 0 {

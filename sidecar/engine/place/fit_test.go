@@ -99,6 +99,24 @@ func TestFewestNodesThenTheTightest(t *testing.T) {
 }
 
 // A job goes beside one that cannot be stopped rather than beside one that soon ends: n1 is whole again sooner, for a gang. Tightness comes first.
+func TestTogether(t *testing.T) {
+	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		b.Hold(taken(n, "v100", 1), 0)
+	}
+	together := func(s Spec) string {
+		return show(b.Fit(Ask{Shape: b.site.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Together: true}))
+	}
+	for range 2 { // an attempt that failed says nothing of the other kind
+		wants(t, "four do not fit on one node", together(gang(4)), "none")
+		wants(t, "they do on two", b.find(gang(4), v100), "n1:2 n2:2")
+		wants(t, "eight do not fit on two nodes", together(gang(8)), "none")
+		wants(t, "they do on three", b.find(gang(8), v100), "n1:3 n2:3 n3:2")
+		wants(t, "six need two nodes anyway", together(gang(6)), "n1:3 n2:3")
+		wants(t, "who asks for three nodes gets three", together(onNodes(3, 1)), "n1:1 n2:1 n3:1")
+	}
+}
+
 func TestOfNodesAsTightTheBoundOne(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
 	for _, node := range []string{"n1", "n2"} {

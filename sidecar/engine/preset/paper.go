@@ -17,7 +17,7 @@ const asInPapers = `
 stop: {allowance: 0s, overhead: 0, total: 0, per_hour: 0}
 reclaim: {threshold: 0s}
 recall: {first_lease: false}
-compact: {max_cost: 0}
+compact: {max_cost: 0, max_wait: 0s}
 burst: {max: 0}
 repay: {floor: 0}
 `

@@ -194,6 +194,9 @@ func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.
 	if said != nil {
 		return said
 	}
+	if seen == nil && with == "" { // a gang that was never together
+		return f.look(kind, cluster.Scattered, model, gang, cluster.Observed)
+	}
 	return seen
 }
 

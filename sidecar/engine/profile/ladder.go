@@ -52,7 +52,7 @@ func recorded(b *Book, kind cluster.Kind, model string, gang int) (cluster.Profi
 		return cluster.Profile{}, false
 	}
 	out := *p
-	out.Kind = kind
+	out.Kind, out.With = kind, ""
 	return out, true
 }
 

@@ -102,6 +102,9 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
 	}
+	if f.In.Settings.ScatterWait > 0 {
+		in.Together = func(i, pool int) cluster.Instant { return field.Together(f, i, pool) }
+	}
 	in.Mechanism = x.mechanism(in, -1)
 	choice := lease.Choose(*in, table{board}, len(x.f.In.Pools))
 	if touch == cluster.FullControl {
@@ -369,6 +372,7 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 				places[pool]++
 			}
 			if p := &choice.Passed[i]; p.Code != "" && p.Pool == pool {
+				x.f.Hand.Marks[k.Case].Together = p.Code == cluster.ReasonTogether
 				no := &x.out.Refused[k.Case]
 				no.Passed, no.Rank = p, places[pool]
 				if p.Until > 0 {

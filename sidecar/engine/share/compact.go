@@ -47,6 +47,9 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.Ends.By, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
 		most := cluster.GPUTime(cluster.MulDiv(int64(k.In(d.Pool).Over(x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
+		if p := &choice.Passed[d.Candidate]; p.Code == cluster.ReasonTogether { // it loses no more by beginning on other nodes
+			ask.Together, most = true, min(most, k.In(d.Pool).Over(p.Until.Sub(x.f.In.Now)))
+		}
 		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok || in.Stops != nil && !in.Stops.May(k.Case, gang.Displaced) {
 			refused[kind{k.Shape, d.Pool}] = true

@@ -62,7 +62,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Priority.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && !x.f.Hand.IsClaimed(k.Key) {
+			if k.Priority.Unserved && !k.Running && !k.IdleOnly && choice.Passed[i].Code != "" && choice.Passed[i].Code != cluster.ReasonTogether && !x.f.Hand.IsClaimed(k.Key) {
 				line = append(line, i)
 			}
 		}

@@ -12,28 +12,23 @@ type Pairs struct {
 	book  *profile.Book                   // nil = nothing is known
 	all   []cluster.Kind                  // by case; nil = they are worked out when asked for
 	kinds map[cluster.JobKey]cluster.Kind // those that were asked for
-	parts map[company]float64             // see part: those that were asked for
+	parts map[couple]float64              // see part: those that were asked for
 }
 
-// company is a kind beside another one on GPUs of a model.
-type company struct {
+// couple is a kind beside another one on GPUs of a model.
+type couple struct {
 	kind, with cluster.Kind
 	model      string
 }
 
-// listen learns from the reports of jobs that share GPUs, where no policy divides GPU models and nothing else is learnt.
+// listen learns from the reports of jobs that share GPUs, and of gangs, where no policy divides GPU models and nothing else is learnt.
 func listen(x *Speeds) *profile.Book {
 	x.book = profile.New(profile.Default(), x.in.Snapshot.Profiles, x.in.Snapshot.Paces)
-	x.Pairs = Pairs{in: x.in, book: x.book}
+	x.Pairs.book = x.book
 	if len(x.in.Snapshot.Progress) > 0 {
-		shares := map[cluster.JobID]int{}
-		for i := range x.in.Records {
-			if x.in.Records[i].Slice != nil && x.in.Cases[i].Runs {
-				shares[x.in.Records[i].ID] = i
-			}
-		}
+		heard := reports(x)
 		for _, r := range x.in.Snapshot.Progress {
-			if i, ok := shares[r.Job]; ok {
+			if i, ok := heard[r.Job]; ok {
 				x.hear(i, r)
 			}
 		}
@@ -77,12 +72,12 @@ func (p *Pairs) Beside(i, k int, model string) (own, other float64, known bool) 
 		return 0, 0, false
 	}
 	a, b := p.kind(i), p.kind(k)
-	own, other = p.part(company{a, b, model}), p.part(company{b, a, model})
+	own, other = p.part(couple{a, b, model}), p.part(couple{b, a, model})
 	return own, other, own > 0 && other > 0
 }
 
 // part returns the part of its speed alone that a kind has; 0 = it is not known.
-func (p *Pairs) part(of company) float64 {
+func (p *Pairs) part(of couple) float64 {
 	part, ok := p.parts[of]
 	if ok {
 		return part
@@ -92,7 +87,7 @@ func (p *Pairs) part(of company) float64 {
 		part = both.Rate / alone.Rate
 	}
 	if p.parts == nil {
-		p.parts = map[company]float64{}
+		p.parts = map[couple]float64{}
 	}
 	p.parts[of] = part
 	return part

@@ -21,9 +21,10 @@ type Speeds struct {
 	in     *round.Facts
 	found  *eligible.Found
 	Book   *profile.Book
-	book   *profile.Book // Book, or that of jobs that share GPUs; nil = nothing is learnt
+	book   *profile.Book // Book, or that of gangs and jobs that share GPUs; nil = nothing is learnt
 	Pairs  Pairs
-	Kinds  []cluster.Kind // by case; "" = a job of no tenant
+	parts  profile.Scattering // nil = not asked yet
+	Kinds  []cluster.Kind     // by case; "" = a job of no tenant
 	Types  Types
 	shown  evidence.Book
 	Total  []float64 // by case: the total steps that its job declares; 0 = not declared
@@ -51,7 +52,8 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 	x := &Speeds{in: in, found: found}
 	if !x.in.Settings.Divides() {
 		x.read(x.in.Snapshot.Cases)
-		if s := x.in.Settings.Slices; s != nil && s.Pairs {
+		x.Pairs.in = in
+		if s := in.Snapshot; listens(&s.Settings) && len(s.Progress)+len(s.Profiles)+len(s.Paces) > 0 {
 			x.book = listen(x)
 		}
 		return x
@@ -64,7 +66,9 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 	x.Types = newTypes(x.Book, found, in.Pools, n)
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.in.Snapshot.Declared {
-		p.Basis = profile.File
+		if p.Basis = profile.File; p.With == cluster.Scattered { // see Scattered
+			continue
+		}
 		if err := x.Book.Declare(p); err != nil {
 			x.report(cluster.Event{Kind: cluster.EventProfile, Text: err.Error()})
 		}
@@ -214,7 +218,7 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {
 		return
 	}
-	change, err := x.book.Report(profile.Run{Key: c.Record.Key, Kind: x.Pairs.kind(i), With: x.Pairs.partner(i), Model: holds[0].Model,
+	change, err := x.book.Report(profile.Run{Key: c.Record.Key, Kind: x.Pairs.kind(i), With: company(x, i), Model: holds[0].Model,
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:

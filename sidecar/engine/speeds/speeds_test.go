@@ -77,6 +77,40 @@ func TestReportsBesideAnother(t *testing.T) {
 	}
 }
 
+// Reports of a gang on more nodes than it needs are of such gangs, those on as few as it needs of itself, also where no policy divides GPU models.
+func TestReportsOfScatteredGangs(t *testing.T) {
+	for _, divide := range []string{"oef:coop", ""} {
+		for _, c := range []struct {
+			on   []int
+			wait cluster.Span
+			want cluster.Kind
+		}{{[]int{2}, cluster.Hour, ""}, {[]int{1, 1}, cluster.Hour, cluster.Scattered}, {[]int{1, 1}, 0, ""}} {
+			x := roundtest.On(roundtest.Job(1, "bio", 2, cluster.Running), "a", "v100", 2)
+			x.Job.Hints, x.Job.Start = &cluster.Hints{Kind: "x"}, now.Add(-cluster.Hour)
+			if len(c.on) == 2 {
+				x.Job.Holds = append(x.Job.Holds, x.Job.Holds[0])
+				x.Job.Holds[0].Size, x.Job.Holds[1].Size, x.Job.Holds[1].Node = cluster.Whole(1), cluster.Whole(1), "b"
+			}
+			s := roundtest.Snapshot(x)
+			s.Settings.Divide, s.Settings.ScatterWait = divide, c.wait
+			for k, steps := range []float64{100, 700} {
+				s.Progress = []cluster.Progress{{Job: x.Job.ID, Steps: steps, At: now.Add(minute * cluster.Span(k-1))}}
+				in, leases := roundtest.Facts(s)
+				s.Profiles, s.Paces = speeds.Learn(in, new(eligible.Nodes).Find(in, leases, nil), new(profile.Memory)).Profiles()
+			}
+			if divide == "" && c.wait == 0 {
+				if len(s.Profiles) > 0 {
+					t.Errorf("learnt %+v, and nobody asks for it", s.Profiles)
+				}
+				continue
+			}
+			if len(s.Profiles) != 1 || s.Profiles[0].Rate != 10 || s.Profiles[0].With != c.want {
+				t.Errorf("%q, on %v: learnt %+v, want 10 steps a second with %q", divide, c.on, s.Profiles, c.want)
+			}
+		}
+	}
+}
+
 func rate(model string, steps float64) cluster.Rate { return cluster.Rate{Model: model, Rate: steps} }
 
 // values returns the speeds of a job by pool.

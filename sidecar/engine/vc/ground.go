@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -166,7 +167,7 @@ func (v *ground) uses(k *lease.Candidate, c *cells.Place) bool {
 
 // ask converts a job's request to a request for cells of a chain: a number of nodes and GPUs per node. A job
 // that asks for nodes gets exactly those (hard). A job that asks only for GPUs gets the fewest nodes that split
-// them evenly, and after settings.AffinityWait any nodes (soft).
+// them evenly, and after settings.AffinityWait, or as long as that pays by what is known of its type, any nodes (soft).
 func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority, displace int) cells.Request {
 	r := &v.turn.f.In.Snapshot.Cases[k.Case].Job.Request
 	q := cells.Request{Job: k.Case, VC: tenant, Chain: c.Chain, Model: c.Model, Apart: r.Nodes > 0, Priority: priority, Soft: v.soft(k.Case)}
@@ -197,7 +198,14 @@ func (v *ground) soft(i int) bool {
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.turn.out.Later(v.turn.f.In.Now, v.turn.f.Can[i].First.Add(v.turn.f.In.Settings.AffinityWait))
+	wait := v.turn.f.In.Settings.AffinityWait
+	for _, p := range v.turn.f.Can[i].Pools {
+		if loss, known := field.Scatters(v.turn.f, i, p); known {
+			wait = loss
+			break
+		}
+	}
+	return !v.turn.out.Later(v.turn.f.In.Now, v.turn.f.Can[i].First.Add(wait))
 }
 
 // lent reports whether a job has an opportunistic lease that it may keep.

@@ -195,7 +195,7 @@ func (w *writer) reasonOf(because *cluster.Reason, i int) {
 		if because.Bound = p.Bound; p.Bound != nil {
 			because.Until = p.Bound.Until
 		}
-		if p.Code == cluster.ReasonStops {
+		if p.Code == cluster.ReasonStops || p.Code == cluster.ReasonTogether {
 			because.Until = p.Until
 		}
 		if p.Code == cluster.ReasonFailed && can.Probes == round.IdleProbe {

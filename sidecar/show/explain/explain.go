@@ -123,6 +123,10 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %s are free, but not on nodes where it fits with its CPUs, memory and limits",
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
+	cluster.ReasonTogether: func(w Words, r *cluster.Reason) string {
+		return "waits for nodes together: it needs " + gpus(r.Need, r.Pool) + ", and could begin on more nodes, but jobs of its type are slower there; " +
+			"it takes any nodes" + w.at(r) + " (compact.max_wait)"
+	},
 	cluster.ReasonClaim: func(w Words, r *cluster.Reason) string {
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},

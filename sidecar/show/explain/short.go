@@ -37,6 +37,7 @@ var short = map[cluster.Code]string{
 	cluster.ReasonLost:       "cells lost to bad hardware",
 	cluster.ReasonUnsafe:     "promises to virtual clusters do not add up",
 	cluster.ReasonShape:      "free GPUs do not fit together",
+	cluster.ReasonTogether:   "waits for nodes together",
 	cluster.ReasonClaim:      "next: GPUs are kept for it",
 	cluster.ReasonClaimed:    "free GPUs are kept for another job",
 	cluster.ReasonBurst:      "its tenant holds its maximum",

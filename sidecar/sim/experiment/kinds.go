@@ -44,11 +44,15 @@ func (s *Setup) profiles() []cluster.Profile {
 			for _, gang := range gangs {
 				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), Model: model,
 					Gang: gang, Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
+				if s.Settings.ScatterWait > 0 && gang > 1 && rate.Apart > 0 {
+					out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), With: cluster.Scattered, Model: model,
+						Gang: gang, Rate: min(float64(rate.Apart)/float64(rate.Speed), 1), Relative: true, Source: cluster.Declared})
+				}
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b cluster.Profile) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Gang, b.Gang))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.With, b.With), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Gang, b.Gang))
 	})
 	return out
 }

@@ -13,8 +13,9 @@ import (
 // Load is the arriving jobs, in order of Submit. They are iterated several times and must be the
 // same each time.
 type Load struct {
-	Name string
-	Jobs iter.Seq[trace.Job]
+	Anywhere bool // gangs ask for GPUs alone (sbatch --gpus=8), on any number of nodes; else for their fewest
+	Name     string
+	Jobs     iter.Seq[trace.Job]
 }
 
 // Of makes a load of a trace.

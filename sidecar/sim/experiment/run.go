@@ -111,7 +111,8 @@ func newRun(s *Setup) (*run, error) {
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
-	if settings.Slices != nil && settings.Slices.Pairs {
+	learns := s.Load.Anywhere && s.Declared != nil && settings.ScatterWait > 0
+	if learns || settings.Slices != nil && settings.Slices.Pairs {
 		v.Reports = 10 * cluster.Second
 	}
 	if s.Between > 0 {
@@ -157,6 +158,8 @@ func newRun(s *Setup) (*run, error) {
 		settings.Divide, settings.DivideJobs = scheduler.Divide, preset.OfJobs(scheduler.Divide)
 		settings.Mechanism = cmp.Or(preset.Mechanism(scheduler.Divide, s.Chooser), settings.Mechanism)
 		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
+	}
+	if scheduler.Divide != "" || settings.ScatterWait > 0 {
 		rules.Profiles = s.profiles()
 	}
 	r.loop = &loop.Loop{Cluster: r.eye, Journal: memory, Decide: scheduler.Decide, Divide: engine.Divide, Brief: true,

@@ -125,6 +125,9 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 		idle := s.ruled()
 		for j := range s.Load.Jobs {
 			request, why := s.Fleet.gang(&j, s.Mixed)
+			if s.Load.Anywhere {
+				request.Nodes, request.MaxNodes, request.PerNode = 0, 0, 0
+			}
 			w := s.work(&j, request)
 			if idle != nil && why == "" {
 				if rule := idle.Never(&w); rule != "" {

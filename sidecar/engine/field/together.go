@@ -1,0 +1,33 @@
+package field
+
+import (
+	"cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/market"
+)
+
+// Together returns until when a waiting job takes only its fewest nodes of a pool: it is known to be slower on more, and waits for at most as
+// long as that would cost it. The wait counts from when it could first have begun. So whenever the nodes become free, it loses at most twice
+// what it would have lost had it known that (the ski-rental problem; Karlin et al., Algorithmica 1988). 0 = it takes any nodes.
+func Together(f *Field, i, pool int) cluster.Instant {
+	wait, _ := Scatters(f, i, pool)
+	if wait == 0 || !f.Found.Together(f.Shape(i), pool) {
+		return 0
+	}
+	return cmp.Or(f.In.Records[i].Together, f.In.Now).Add(wait)
+}
+
+// Scatters returns the time that a waiting job would lose on more nodes of a pool than it needs, by what is known of its type and of the GPU
+// time that it still needs: at most ScatterWait. false = it is not known.
+func Scatters(f *Field, i, pool int) (loss cluster.Span, known bool) {
+	part, known := market.Scattered(f.Market, i, pool)
+	if !known || part >= 1 {
+		return 0, known
+	}
+	left := float64(f.Stops.Needs(i)) / float64(f.Can[i].GPUs.Devices()) * float64(cluster.Second)
+	if limit := f.In.Limit(i); limit > 0 {
+		left = min(left, float64(limit))
+	}
+	return cluster.Span(min((1/part-1)*left, float64(f.In.Settings.ScatterWait))), true
+}

@@ -1,0 +1,57 @@
+package speeds
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+)
+
+// Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
+func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
+	gang := x.found.Can[i].GPUs.Devices()
+	if x.in.Settings.ScatterWait == 0 || gang < 2 || x.in.Cases[i].Tenant < 0 {
+		return 0, false
+	}
+	if x.parts == nil {
+		x.parts = profile.Scatterings(x.in.Snapshot.Declared)
+	}
+	return x.parts.Of(x.book, x.Pairs.kind(i), x.in.Pools[pool], gang)
+}
+
+// company returns the condition under which a running job's report counts: the kind beside it on its GPU, or Scattered; "" = it has its
+// GPUs for itself, on the fewest nodes.
+func company(x *Speeds, i int) cluster.Kind {
+	if x.in.Settings.ScatterWait > 0 && scattered(x, x.in.Snapshot.Cases[i].Job.Holds) {
+		return cluster.Scattered
+	}
+	return x.Pairs.partner(i)
+}
+
+// scattered reports whether GPUs of one model are on more nodes than the fewest on which they fit.
+func scattered(x *Speeds, holds []cluster.Holding) bool {
+	p := x.in.Pool(holds[0].Model)
+	if p < 0 || len(holds) < 2 {
+		return false
+	}
+	most := max(x.found.Site.MostOnANode(p), 1)
+	return len(holds) > (cluster.SizeHeld(holds).Devices+most-1)/most
+}
+
+// listens reports whether reports are learnt from where no policy divides GPU models.
+func listens(s *cluster.Settings) bool { return s.ScatterWait > 0 || s.Slices != nil && s.Slices.Pairs }
+
+// reports lists the running jobs that are learnt from where no policy divides GPU models: gangs, if scattering matters, and jobs that share
+// a GPU, if pairs do.
+func reports(x *Speeds) map[cluster.JobID]int {
+	out := map[cluster.JobID]int{}
+	s := x.in.Settings
+	for i := range x.in.Records {
+		if !x.in.Cases[i].Runs || x.in.Cases[i].Tenant < 0 {
+			continue
+		}
+		shares := s.Slices != nil && s.Slices.Pairs && x.in.Records[i].Slice != nil
+		if shares || s.ScatterWait > 0 && x.in.Snapshot.Cases[i].Job.GPUsHeld() > 1 {
+			out[x.in.Records[i].ID] = i
+		}
+	}
+	return out
+}

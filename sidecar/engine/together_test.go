@@ -1,0 +1,164 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// keeps declares the part of its speed that a gang of kind lm keeps on more nodes than it needs.
+func keeps(part float64, gangs ...int) (out []cluster.Profile) {
+	for _, gang := range gangs {
+		out = append(out, cluster.Profile{Kind: "lm", With: cluster.Scattered, Model: "v100", Gang: gang, Rate: part, Relative: true, Source: cluster.Declared, Basis: profile.File})
+	}
+	return out
+}
+
+// anywhere asks for GPUs alone, for a job of kind lm.
+func anywhere(j *sim.Work) {
+	j.Request.Nodes, j.Request.PerNode, j.Comment = 0, 0, "kind=lm"
+}
+
+// A job of two GPUs finds one idle on each of two nodes; after half an hour, two on one. It is expected to run for five minutes, as nothing is
+// known of its like: on both nodes it would lose the multiple 1/part - 1 of that. It waits for as long as that, and no longer; then it begins
+// on both.
+func TestWaitsForNodesTogether(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		part  float64 // 0 = unknown
+		most  cluster.Span
+		begin cluster.Span
+		nodes int
+	}{
+		{"unknown", 0, 8 * hour, 0, 2},
+		{"no slower", 1, 8 * hour, 0, 2},
+		{"a little slower", 0.5, 8 * hour, 5 * minute, 2},
+		{"much slower", 0.1, 8 * hour, 30 * minute, 1},
+		{"much slower, but none may wait so long", 0.1, 10 * minute, 10 * minute, 2},
+		{"much slower, but none may wait", 0.1, 0, 0, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, simtest.Product(), []int{4, 4}, "a")
+			if w.Settings.ScatterWait = c.most; c.part > 0 {
+				w.Rules.Profiles = keeps(c.part, 2)
+			}
+			for _, runs := range []cluster.Span{31 * minute, forever} {
+				w.submit("a", 3, runs, func(j *sim.Work) { j.NoRequeue = true })
+			}
+			w.Run(minute)
+			gang := w.submit("a", 2, hour, anywhere)
+			w.Run(minute / 2)
+			since := w.Now()
+			if c.begin > 0 {
+				until := w.why(gang, cluster.ReasonTogether).Until
+				if w.state(gang, cluster.Waiting); c.nodes == 2 && (until.Sub(since) > c.begin || until.Sub(since) < c.begin-minute) {
+					t.Errorf("it says that it begins at %s, in %s", until, until.Sub(since))
+				}
+				fill := w.submit("a", 1, 2*minute, nil)
+				if w.Run(minute / 2); w.Job(fill).State != cluster.Running {
+					t.Errorf("GPUs idle for it: %+v", w.Reason(fill))
+				}
+				w.Run(c.begin - 2*minute)
+				w.state(gang, cluster.Waiting)
+				w.Run(3 * minute)
+			}
+			j := w.Job(gang)
+			if w.state(gang, cluster.Running); len(j.Holds) != c.nodes {
+				t.Errorf("it runs on %+v, want %d nodes", j.Holds, c.nodes)
+			}
+			if got := j.Start.Sub(since); got > c.begin+minute || got < c.begin-minute {
+				t.Errorf("it began after %s, want %s", got, c.begin)
+			}
+			if w.Record(gang).Together != 0 {
+				t.Errorf("it waits for nodes together since %s although it runs", w.Record(gang).Together)
+			}
+		})
+	}
+}
+
+// A gang that waits by its own choice has no claim, and nobody's lease ends in mid-term for it: it could begin at once.
+func TestWaitingTogetherEndsNoLease(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
+	w.Settings.ScatterWait, w.Rules.Profiles = 8*hour, keeps(0.1, 2)
+	w.submit("a", 3, forever, nil)
+	w.submit("a", 3, forever, nil)
+	w.Run(8 * minute)
+	gang := w.submit("b", 2, hour, anywhere)
+	w.Run(2 * minute)
+	w.why(gang, cluster.ReasonTogether)
+	if len(w.Last.State.Claims) > 0 || len(w.done(cluster.Notify)) > 0 {
+		t.Errorf("claims %+v, notices %+v", w.Last.State.Claims, w.done(cluster.Notify))
+	}
+	w.Run(20 * minute) // in its turn it has the GPUs of a lease that ends
+	if j := w.Job(gang); len(j.Holds) != 1 {
+		t.Errorf("it holds %+v, want one node: %+v", j.Holds, w.Reason(gang))
+	}
+}
+
+// In drawn worlds no GPU idles that a job of one GPU could have, while gangs wait for nodes together. A decider that keeps results from round to
+// round decides like a fresh one, and without known speeds all is as without such waits.
+func TestGapsAreFilled(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaosOn(rt, t, func(rt *rapid.T) []cluster.Node {
+			return simtest.Nodes("a", "v100", rapid.IntRange(2, 4).Draw(rt, "nodes"), 4)
+		})
+		set := &c.world.Settings
+		set.ScatterWait, set.Across, set.Slices = 8*hour, cluster.AnyUser, nil
+		known := rapid.IntRange(0, 3).Draw(rt, "known") > 0
+		if known {
+			c.world.Rules.Profiles = keeps(rapid.SampledFrom([]float64{0.05, 0.3, 0.9}).Draw(rt, "part"), 2, 3, 4, 8)
+		}
+		c.comment = func() string { return "kind=lm" }
+		kept := new(engine.Decider)
+		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			plan := kept.Decide(s)
+			if !known {
+				s.Settings.ScatterWait = 0
+			}
+			if a, b := encoded(t, plan), encoded(t, engine.Decide(s)); a != b {
+				rt.Fatalf("another plan (known speeds: %v):\n%s\n%s", known, a, b)
+			}
+			return plan
+		}
+		c.submit()
+		c.world.Check = func(r loop.Report) {
+			together := false
+			for i := range r.Plan.Statuses {
+				together = together || r.Plan.Statuses[i].Reason.Code == cluster.ReasonTogether
+			}
+			if !together || len(r.Plan.State.Claims) > 0 {
+				return
+			}
+			for i := range r.Plan.Statuses {
+				why := &r.Plan.Statuses[i].Reason
+				switch why.Code {
+				case cluster.ReasonBehind, cluster.ReasonShape, cluster.ReasonBurst, cluster.ReasonThreshold:
+					if why.Need == cluster.CountOf(1) && why.Free > 0 {
+						rt.Fatalf("job %d waits for one GPU, and %s are idle: %+v", r.Plan.Statuses[i].Job, why.Free, *why)
+					}
+				}
+			}
+		}
+		for range rapid.IntRange(5, 25).Draw(rt, "events") {
+			c.stir()
+			c.world.Run(cluster.Span(rapid.IntRange(1, 20).Draw(rt, "minutes")) * minute)
+		}
+	})
+}
+
+func encoded(t *testing.T, p cluster.Plan) string {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

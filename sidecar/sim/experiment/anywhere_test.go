@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// A gang that may be on any nodes begins on two nodes as a rule, at its speed there; where it is known to be ten times as slow there, it waits
+// ten minutes for one.
+func TestGangsAnywhere(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		anywhere bool
+		wait     cluster.Span
+		want     cluster.Span // until the gang is done
+	}{
+		{"any nodes", true, 0, 10 * cluster.Hour},
+		{"nodes together", true, cluster.Hour, 71 * cluster.Minute},
+		{"its fewest nodes", false, 0, 71 * cluster.Minute},
+	} {
+		s := Default()
+		var err error
+		if s.Fleet, err = ParseFleet("2x4:v100"); err != nil {
+			t.Fatal(err)
+		}
+		jobs := []trace.Job{{ID: "1", Tenant: "a", GPUs: 3, Runs: 11 * cluster.Minute}, {ID: "2", Tenant: "a", GPUs: 3, Runs: 30 * cluster.Hour},
+			{ID: "3", Tenant: "a", GPUs: 2, Runs: cluster.Hour, Kind: "lm", Submit: cluster.Minute}}
+		s.Load = Load{Name: "gangs", Jobs: slices.Values(jobs), Anywhere: c.anywhere}
+		s.Weights = EqualWeights(Survey(s.Load))
+		s.Saves, s.Costs, s.Keep = Only(sim.Never), sim.Costs{}, true
+		s.Speeds = sim.Speeds{sim.Task{Kind: "lm", GPUs: 2}: {"v100": sim.Rate{Speed: sim.Reference, Apart: sim.Reference / 10}}}
+		s.Settings.ScatterWait = c.wait
+		r, err := Run(context.Background(), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := cluster.Span(0)
+		for _, j := range r.Kept {
+			if j.ID == "3" {
+				took = j.End.Sub(j.Submit)
+			}
+		}
+		if took < c.want-cluster.Minute || took > c.want+2*cluster.Minute {
+			t.Errorf("%s: it took %s, want %s", c.name, took, c.want)
+		}
+	}
+}
