@@ -14,6 +14,8 @@ type AllocationRequest struct {
 	NextTrade int64   `json:"next_trade,omitempty"`
 	// Prices are per GPU and hour, by pool (Gavel's cost policies); empty = 1 each.
 	Prices []float64 `json:"prices,omitempty"`
+	// Together is the part of each pool's GPUs, in thousandths, that the largest gang with Apart could have on its fewest nodes; nil = all.
+	Together []int `json:"together,omitempty"`
 	// MostKinds is the maximum number of a tenant's kinds of jobs that the policy keeps apart; 0 = any.
 	MostKinds int `json:"most_kinds,omitempty"`
 	// Cells are the GPUs in healthy cells of virtual clusters, by tenant. They are part of Pools. CellTrades are the
@@ -50,6 +52,8 @@ type Bid struct {
 	// Speeds is the throughput of one GPU for this party, by pool: steps/s, or relative to the
 	// reference model if no steps were counted; 0 = unusable.
 	Speeds []float64 `json:"speeds"`
+	// Apart is the part of Speeds that a job keeps on more nodes than it needs, by pool; 0 = all. It is nil if that is not known, or no job.
+	Apart []float64 `json:"apart,omitempty"`
 	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
 	// unknown.
 	Margins []float64 `json:"margins"`

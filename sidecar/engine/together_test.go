@@ -162,3 +162,34 @@ func encoded(t *testing.T, p cluster.Plan) string {
 	}
 	return string(text)
 }
+
+// A policy that divides GPU models between jobs is told how fast gangs are on more nodes than they need, and how many GPUs they can have on their
+// fewest. Jobs that ask for their nodes are never on more.
+func TestScatteringEntersTheDivision(t *testing.T) {
+	for _, c := range []struct {
+		change func(*sim.Work)
+		want   bool
+	}{{anywhere, true}, {func(j *sim.Work) { j.Comment = "kind=lm" }, false}} {
+		set := simtest.Product()
+		set.Divide, set.DivideJobs, set.ScatterWait = "gavel:las-jobs", true, 8*hour
+		w := newWorld(t, set, []int{4, 4}, "a")
+		w.Rules.Profiles = keeps(0.25, 3)
+		for range 3 {
+			w.submit("a", 3, 2*hour, c.change)
+		}
+		w.Run(2 * minute)
+		var q *cluster.AllocationRequest
+		for i := range w.reports {
+			if asked := w.reports[i].Plan.AllocationRequest; asked != nil && len(asked.Bids) > 0 {
+				q = asked
+			}
+		}
+		if q == nil {
+			t.Fatal("nothing was asked")
+		}
+		got := q.Bids[0].Apart != nil && q.Bids[0].Apart[0] == 0.25 && len(q.Together) == 1 && q.Together[0] == 750
+		if got != c.want || !got && (q.Bids[0].Apart != nil || q.Together != nil) {
+			t.Errorf("%+v of %v GPUs together, want it: %v", q.Bids[0], q.Together, c.want)
+		}
+	}
+}

@@ -75,7 +75,11 @@ func models(q *cluster.AllocationRequest) (out []policy.Model, at []int) {
 		if p < len(q.Prices) {
 			price = q.Prices[p]
 		}
-		out = append(out, policy.Model{Name: q.Pools[p].Model, GPUs: float64(q.Pools[p].Count), Price: price})
+		m := policy.Model{Name: q.Pools[p].Model, GPUs: float64(q.Pools[p].Count), Price: price}
+		if p < len(q.Together) && q.Together[p] < 1000 {
+			m.Together = m.GPUs * float64(q.Together[p]) / 1000
+		}
+		out = append(out, m)
 		at = append(at, p)
 	}
 	return out, at
@@ -130,6 +134,9 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 		}
 		for m, pool := range at {
 			j.Speed[m] = b.Speeds[pool] * float64(b.Gang)
+			if b.Apart != nil {
+				j.Apart = append(j.Apart, j.Speed[m]*cmp.Or(b.Apart[pool], 1))
+			}
 		}
 		j.ElapsedAlone = alone(&j, b.Did, p.Models, len(q.Bids))
 		p.Jobs = append(p.Jobs, j)
@@ -147,7 +154,11 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 	for row, i := range order {
 		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
 		for m, pool := range at {
-			part.GPUs[pool] = micro(s.Time[row][m] * float64(q.Bids[i].Gang))
+			time := s.Time[row][m]
+			if s.Apart != nil {
+				time += s.Apart[row][m]
+			}
+			part.GPUs[pool] = micro(time * float64(q.Bids[i].Gang))
 		}
 		d.Parts[i] = part
 	}

@@ -52,6 +52,7 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 	for n := range demands {
 		q.Bids[n] = r.bid(&demands[n])
 	}
+	q.Together = together(x.in, q.Bids)
 	return &q
 }
 
@@ -191,6 +192,13 @@ func (x *bidder) digest(d *demand) digest {
 	for _, n := range [...]int64{x.weights[party.Tenant], d.weight, int64(d.gang), int64(d.wants.Devices()), int64(d.deadline)} {
 		sum.number(n)
 	}
+	if x.in.Settings.DivideJobs {
+		for p, part := range apart(x, party.Cases[0]) {
+			if part > 0 { // its changes wait for the next epoch, like those of speeds
+				sum.number(int64(p))
+			}
+		}
+	}
 	return sum
 }
 
@@ -213,7 +221,7 @@ func (x *bidder) bid(d *demand) cluster.Bid {
 		i := party.Cases[0]
 		b.Job = x.in.Records[i].Key
 		b.Elapsed = max(x.in.Now.Sub(x.found.Can[i].First), 0)
-		b.Steps, b.Did = x.speeds.Steps(i), x.speeds.Did(i)
+		b.Steps, b.Did, b.Apart = x.speeds.Steps(i), x.speeds.Did(i), apart(x, i)
 	}
 	return b
 }
