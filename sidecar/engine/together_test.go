@@ -112,6 +112,9 @@ func TestGapsAreFilled(t *testing.T) {
 		})
 		set := &c.world.Settings
 		set.ScatterWait, set.Across, set.Slices = 8*hour, cluster.AnyUser, nil
+		if set.Divide = rapid.SampledFrom([]string{"", "", "gavel:las", "oef:noncoop"}).Draw(rt, "divide"); set.Divide != "" {
+			set.DivideJobs, set.Mechanism = set.Divide == "gavel:las", cluster.Nearest
+		}
 		known := rapid.IntRange(0, 3).Draw(rt, "known") > 0
 		if known {
 			c.world.Rules.Profiles = keeps(rapid.SampledFrom([]float64{0.05, 0.3, 0.9}).Draw(rt, "part"), 2, 3, 4, 8)
@@ -190,6 +193,47 @@ func TestScatteringEntersTheDivision(t *testing.T) {
 		got := q.Bids[0].Apart != nil && q.Bids[0].Apart[0] == 0.25 && len(q.Together) == 1 && q.Together[0] == 750
 		if got != c.want || !got && (q.Bids[0].Apart != nil || q.Together != nil) {
 			t.Errorf("%+v of %v GPUs together, want it: %v", q.Bids[0], q.Together, c.want)
+		}
+	}
+}
+
+// A job of two GPUs began on two nodes. When one of them has room for both, it moves there at the end of its lease, if it gains more in a term
+// than a stop costs it.
+func TestMovesToNodesTogether(t *testing.T) {
+	for _, c := range []struct {
+		part   float64
+		divide string
+		want   int // nodes
+	}{{0.3, "", 1}, {0.3, "gavel:las", 1}, {0.95, "", 2}, {0, "", 2}} {
+		set := simtest.Product()
+		if set.ScatterWait = hour; c.divide != "" {
+			set.Divide, set.DivideJobs = c.divide, true
+		}
+		w := newWorld(t, set, []int{4, 4}, "a")
+		for _, runs := range []cluster.Span{31 * minute, forever} {
+			w.submit("a", 3, runs, func(j *sim.Work) { j.NoRequeue = true })
+		}
+		w.Run(minute)
+		gang := w.submit("a", 2, 20*hour, func(j *sim.Work) { anywhere(j); j.Comment += ",saves=notice" })
+		w.Run(minute)
+		if len(w.Job(gang).Holds) != 2 {
+			t.Fatalf("it begins on %+v", w.Job(gang).Holds)
+		}
+		if c.part > 0 {
+			w.Rules.Profiles = keeps(c.part, 2)
+		}
+		w.Run(27 * minute)
+		if len(w.Job(gang).Holds) != 2 {
+			t.Errorf("%v %q: it moved to %+v, where no node has room", c.part, c.divide, w.Job(gang).Holds)
+		}
+		w.Run(20 * minute)
+		if j := w.Job(gang); len(j.Holds) != c.want {
+			t.Errorf("%v %q: it is on %+v, want %d nodes", c.part, c.divide, j.Holds, c.want)
+		}
+		moves := len(w.done(cluster.Reclaim, gang))
+		w.Run(2 * hour)
+		if again := len(w.done(cluster.Reclaim, gang)); again != moves || moves > 1 {
+			t.Errorf("%v %q: it moved %d times, then %d times", c.part, c.divide, moves, again-moves)
 		}
 	}
 }

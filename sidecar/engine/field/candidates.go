@@ -40,6 +40,9 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Priority.Rho = cluster.SizeHeld(l.Nodes).Amount(), steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
+			if together, shape := gathers(f, i, l); together != nil {
+				k.Better, k.Shape = append(slices.Clip(k.Better), together...), shape
+			}
 			k.Priority.Resting = Resting(f.In.Snapshot, i) || f.Stops.Opened(i)
 			end, binds, cost := budget.EndAndBinds(f.Stops, i, max(l.End, f.In.Now))
 			k.Ends.Next = end

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/market"
 )
 
@@ -30,4 +31,28 @@ func Scatters(f *Field, i, pool int) (loss cluster.Span, known bool) {
 		left = min(left, float64(limit))
 	}
 	return cluster.Span(min((1/part-1)*left, float64(f.In.Settings.ScatterWait))), true
+}
+
+// gathers returns the move of a running job to its fewest nodes of the same pool when its lease ends, with the shape of its request; nil = it is
+// on them, is not known to be slower on more, or the move does not pay within a term: (1/part - 1) · min(term, time left) > cost of a stop + 1 min.
+func gathers(f *Field, i int, l *cluster.Lease) (better []lease.Better, shape int) {
+	pool := f.In.Pool(l.Pool)
+	if f.In.Settings.ScatterWait == 0 || len(l.Nodes) < 2 || pool < 0 || f.In.Cases[i].Control != cluster.FullControl || !l.Size.IsWhole() {
+		return nil, 0
+	}
+	gpus, most := cluster.SizeHeld(l.Nodes).Devices, max(f.Site.MostOnANode(pool), 1)
+	part, known := market.Scattered(f.Market, i, pool)
+	if !known || part >= 1 || len(l.Nodes) <= (gpus+most-1)/most {
+		return nil, 0
+	}
+	left := min(float64(f.In.Settings.Term), float64(f.Stops.Needs(i))/float64(gpus)*float64(cluster.Second))
+	if limit := f.In.Limit(i); limit > 0 {
+		left = min(left, float64(limit-l.End.Sub(f.In.Snapshot.Cases[i].Job.Start)))
+	}
+	stop := f.Stops.Stop(i)
+	gain := cluster.Span((1/part-1)*left) - stop.Cost(l.End, f.In.Settings.Notice) - cluster.Minute
+	if shape = f.Site.Shape(f.Spec(i)); gain <= 0 || !f.Found.Together(shape, pool) {
+		return nil, 0
+	}
+	return []lease.Better{{Pool: pool, Gain: gain}}, shape
 }
