@@ -43,6 +43,7 @@ const (
 	noise       = 3     // standard deviations within which an attempt is as fast as usual
 	leastSpread = 0.03  // of the logarithm
 	quartile    = 0.674 // from the median, in standard deviations
+	unsure      = 4     // a spread by that many attempts counts twice
 )
 
 // Next takes the reports since the last round. It returns the speeds of nodes to remember, and the events about nodes that have become slow, or
@@ -316,7 +317,7 @@ func compare(runs []cluster.NodeRun) map[where]*heard {
 func speed(r *cluster.NodeRun) float64 { return math.Log(r.Did / r.Ran.Duration().Seconds()) }
 
 // usual gives the median and the spread of attempts without some of them; false = too few are left. all are sorted by speed, and without ascends.
-// The spread is that of the faster half: other slow nodes widen only the rest.
+// The spread is that of the faster half: other slow nodes widen only the rest. Of few attempts it is larger, as it is then not well known.
 func usual(all []*cluster.NodeRun, without []int) (middle, spread float64, ok bool) {
 	n := len(all) - len(without)
 	if n < leastOthers {
@@ -331,7 +332,7 @@ func usual(all []*cluster.NodeRun, without []int) (middle, spread float64, ok bo
 		return speed(all[k])
 	}
 	middle = (at((n-1)/2) + at(n/2)) / 2
-	return middle, (at(n-1-(n-1)/4) - middle) / quartile, true
+	return middle, (at(n-1-(n-1)/4) - middle) / quartile * (1 + unsure/float64(n)), true
 }
 
 // voice gives the median; of two middle values the higher one.

@@ -3,6 +3,8 @@ package slownodes
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -210,6 +212,38 @@ func TestSlowNodes(t *testing.T) {
 				t.Errorf("events: %q", w.events)
 			}
 		})
+	}
+}
+
+// Chance makes hardly any node slow, however much the speeds of a type vary; a node that is slow is found where they vary little.
+func TestChanceMakesNoNodeSlow(t *testing.T) {
+	const nodes, each, users, sites = 100, 5, 30, 40
+	r := rand.New(rand.NewPCG(1, 2))
+	for spread, least := range map[float64]float64{0.05: 0.8, 0.2: 0, 0.4: 0} {
+		wrong, found := 0, 0
+		for range sites {
+			var runs []cluster.NodeRun
+			for i := range nodes * each {
+				n, rate := r.IntN(nodes), math.Exp(spread*r.NormFloat64())
+				if n == 0 {
+					rate *= 0.6
+				}
+				user := fmt.Sprintf("u%d", r.IntN(users))
+				runs = append(runs, cluster.NodeRun{Job: cluster.JobKey(i + 1), Node: fmt.Sprint(n), Model: "v100", User: user, Kind: cluster.Kind(fmt.Sprintf("bio/%s.%d", user, r.IntN(2))),
+					Gang: 1, Did: rate * 3600, Ran: cluster.Hour})
+			}
+			slow, _ := judge(compare(runs), nil, 0.85, roundtest.Now)
+			for _, n := range slow {
+				if n.Node == "0" {
+					found++
+				} else {
+					wrong++
+				}
+			}
+		}
+		if wrong > sites*nodes/1000 || float64(found) < least*sites {
+			t.Errorf("spread %v: %d of %d sound nodes are slow, and the slow one of %d sites in %d", spread, wrong, sites*(nodes-1), sites, found)
+		}
 	}
 }
 
