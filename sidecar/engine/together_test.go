@@ -237,3 +237,29 @@ func TestMovesToNodesTogether(t *testing.T) {
 		}
 	}
 }
+
+// Jobs move for a gang that waits for nodes together, at the end of their terms, if that costs no more than the rest of its wait: it could begin
+// on four nodes at once.
+func TestJobsMoveForNodesTogether(t *testing.T) {
+	for _, c := range []struct {
+		part    float64
+		percent int
+		nodes   int
+	}{{0.1, 25, 1}, {0.1, 0, 4}, {0.95, 25, 4}} {
+		w, whole := scattered(t, nil, func(s *cluster.Settings) { s.CompactPercent, s.ScatterWait = c.percent, 8*hour })
+		w.Cancel(whole)
+		w.Rules.Profiles = keeps(c.part, 4)
+		gang := w.submit("b", 4, forever, anywhere)
+		w.Run(minute)
+		if waits := w.Job(gang).State == cluster.Waiting; waits != (c.part < 0.9) {
+			t.Errorf("%v: it waits: %v", c.part, waits)
+		}
+		w.Run(24 * minute) // its wait is 22 min 30 s
+		if j := w.Job(gang); len(j.Holds) != c.nodes {
+			t.Errorf("%v, %d %%: it is on %+v, want %d nodes: %+v", c.part, c.percent, j.Holds, c.nodes, w.Reason(gang))
+		}
+		if moved := len(w.done(cluster.Reclaim)); (moved > 0) != (c.nodes == 1) {
+			t.Errorf("%v, %d %%: %d jobs moved", c.part, c.percent, moved)
+		}
+	}
+}
