@@ -9,8 +9,8 @@ import (
 )
 
 // Together returns until when a waiting job takes only its fewest nodes of a pool: it is known to be slower on more, and waits for at most as
-// long as that would cost it. The wait counts from when it could first have begun. So whenever the nodes become free, it loses at most twice
-// what it would have lost had it known that (the ski-rental problem; Karlin et al., Algorithmica 1988). 0 = it takes any nodes.
+// long as that would cost it. The wait counts from when it could first have begun. If it has GPUs then, it loses at most twice
+// what it would have lost had it known when the nodes become free (the ski-rental problem; Karlin et al., Algorithmica 1988). 0 = it takes any nodes.
 func Together(f *Field, i, pool int) cluster.Instant {
 	wait, _ := Scatters(f, i, pool)
 	if wait == 0 || !f.Found.Together(f.Shape(i), pool) {
