@@ -68,7 +68,7 @@ func TestOracle(t *testing.T) {
 		spoil func(*Facts)
 		want  string
 	}{
-		{"a job stays suspended", func(f *Facts) { f.Turns.Job = stop{"job 7", at(10), stopsFor + time.Second} }, "stopped: job 7 was suspended for 1m49s from"},
+		{"a job stays suspended", func(f *Facts) { f.Turns.Job = stop{"job 7", at(10), stopsFor + time.Second} }, "stopped: job 7 was suspended for 1m59s from"},
 		{"all on a GPU stand still", func(f *Facts) { f.Turns.GPU = stop{"GPU 0 of v1", at(10), allStopFor + time.Second} }, "stopped: all jobs on GPU 0 of v1 were suspended for 1m16s"},
 		{"no job takes turns", func(f *Facts) { long(f).Slices = true }, "stopped: no job took turns in 5m0s"},
 		{"a job is not in slurmdbd", func(f *Facts) { f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}) }, "lost: job 9 is not in slurmdbd"},

@@ -12,7 +12,9 @@ import (
 )
 
 const (
-	quantum = 30 * time.Second // of turns on GPUs
+	// quantum is the length of turns on GPUs. An srun that asks for its step just when its job is suspended asks again after a minute: with turns of 30 s that
+	// is the end of its next turn, when the job is suspended again.
+	quantum = 40 * time.Second
 	timer   = 15 * time.Second // of fairlease thaw
 	// stopsFor is how long a job may be suspended while slurmctld answers: until fairlease thaw takes it for forgotten (a turn, three rounds and 15 s),
 	// and until that has come to Slurm, which may take it several tries while something else fails.
