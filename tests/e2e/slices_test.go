@@ -142,6 +142,51 @@ func TestSlices(t *testing.T) {
 	})
 }
 
+// Two jobs take turns on a GPU, and another one becomes idle. One of the two moves there at the end of its term, and both run from then on.
+func TestJobsPart(t *testing.T) {
+	onBoth(t, inTurns(2), func(t *testing.T, r *rig) {
+		r.settings.Term, r.settings.CompactPercent = 30*cluster.Second, 25
+		r.settings.Slices = &cluster.Slices{Quantum: 8 * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		r.govern()
+		r.heard()
+		of := r.shares(counts, "--gres=gpu:1")
+		maps.Copy(of, r.shares(counts, "--gres=gpu:1"))
+		r.until("all take turns", 3*time.Minute, func() bool {
+			for id := range of {
+				if r.count(cluster.Suspend, id) == 0 {
+					return false
+				}
+			}
+			return true
+		})
+		var stay, leave []string
+		for id := range of {
+			if r.lastCase(id).Job.Holds[0].Index[0] == 0 {
+				stay = append(stay, id)
+			} else {
+				leave = append(leave, id)
+			}
+		}
+		if _, err := r.Exec(r.ctx(), "root", append([]string{"scancel"}, leave...)...); err != nil {
+			t.Fatal(err)
+		}
+		r.until("one of the two has moved to the idle GPU", 3*r.settings.Term.Duration(), func() bool {
+			moved := 0
+			for _, id := range stay {
+				if j := r.lastCase(id).Job; j.State == cluster.Running && !j.Paused && len(j.Holds) == 1 && j.Holds[0].Size.IsWhole() {
+					moved++
+				}
+			}
+			return len(stay) == 2 && moved == 1 && r.count(cluster.Reclaim, "") == 1
+		})
+		suspended := r.count(cluster.Suspend, "")
+		r.terms(1)
+		if n := r.count(cluster.Suspend, "") - suspended; n > 0 || r.count(cluster.Reclaim, "") != 1 {
+			t.Errorf("%d suspensions and %d requeues, though each job has a GPU to itself", n, r.count(cluster.Reclaim, ""))
+		}
+	})
+}
+
 // pairsUp is a job that reports its steps, ten a second. With a word after its name it does a quarter of them while another job on its GPU goes on.
 const pairsUp = `#!/bin/bash
 slow= n=0

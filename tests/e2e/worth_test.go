@@ -32,8 +32,7 @@ func TestWorthOfInstances(t *testing.T) {
 		}
 		either := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:1") // only an instance is left for it
 		r.waitState(either, 30*time.Second, "RUNNING")
-		began := r.plan().State.Ledger.At
-		r.until("three terms pass", 6*r.settings.Term.Duration(), func() bool { return r.plan().State.Ledger.At >= began.Add(3*r.settings.Term) })
+		r.terms(3)
 		r.halt()
 
 		all, due := cluster.MicroGPU(0), map[string]cluster.MicroGPU{}
