@@ -18,6 +18,7 @@
 //   - A gang is placed on nodes, at most as many as it asks for. A part of a GPU takes that part: all GPUs are counted in units, into which the
 //     nodes' shards divide them. On each node parts are as if put together on as few GPUs as possible.
 //   - Jobs that may take turns on a GPU get half of one each where there is no idle one, and go on at half of their pace.
+//     One of them moves to an idle GPU at a boundary where nobody waits for it.
 //   - A job starts within Slurm's limits on GPUs and jobs in use. Demand beyond these is due to nobody.
 //
 // It leaves out what changes the order of few jobs: cells (their owners are due the same GPUs, on any node), the turns of users,

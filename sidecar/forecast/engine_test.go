@@ -97,10 +97,13 @@ func drawn(t *testing.T, seed uint64, kind int) (out []starts) {
 // that take turns, start as late, beside the engine's starts, as those with whole ones.
 func TestRunsStartJobsInTheEnginesOrder(t *testing.T) {
 	const apart, near = cluster.Hour, 10 // percent
-	late := [3]float64{}
-	for kind, least := range []float64{whole: 0.94, parts: 0.84, turns: 0.84} {
+	late, bounds := [3]float64{}, [...]float64{whole: 0.94, parts: 0.84, turns: 0.86}
+	if !seeds.Full() { // sites with turns differ much: of few, fewer pairs may be in order
+		bounds[turns] = 0.76
+	}
+	for kind, least := range bounds {
 		pairs, same, waits, off := 0, 0, cluster.Span(0), cluster.Span(0)
-		for seed := range uint64(seeds.Some(8, 40)) {
+		for seed := range uint64(seeds.Some(8, 80)) {
 			jobs := drawn(t, seed, kind)
 			for i, a := range jobs {
 				waits, off = waits+a.engine.Sub(simtest.Start), off+a.forecast.Sub(a.engine)

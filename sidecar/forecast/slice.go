@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -65,7 +66,7 @@ func (x *sharing) of(m cluster.MicroGPU) float64 {
 // turnsOf gives the pools in which a job may take turns, as package share does.
 func turnsOf(s *site, c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot) (pools uint64) {
 	j := &c.Job
-	if !s.sharing.slices || j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || c.Control != cluster.FullControl || r.Failed > 0 {
+	if !s.sharing.slices || j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || c.Control != cluster.FullControl || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
 		return 0
 	}
 	if o, _ := s.orders.Of(r); o != nil {
@@ -195,6 +196,61 @@ func beside(r *run, hosts []*life, tenant, pool int32, own bool) []*life {
 		repace(r, host)
 	}
 	return hosts
+}
+
+// separate moves jobs from GPUs that they share to idle ones at a boundary, as package share does: if nobody waits for these, and the move costs less
+// than both lose beside each other in a term, and less than the one that moves loses until its end.
+func separate(r *run) {
+	if r.set.CompactPercent == 0 || r.set.Divides() {
+		return
+	}
+	for p := range r.pools {
+		if r.idle[p] < r.sharing.unit || awaited(r, int32(p)) {
+			continue
+		}
+		var list []*life
+		for t := range r.clocks {
+			for _, id := range r.clocks[t].running {
+				if l := r.lives[id]; l.mate >= 0 && int(r.nodes[l.holds[0].node].pool) == p && r.now.Sub(l.start) >= r.set.MinLease && r.mayStop(l, r.now) {
+					list = append(list, l)
+				}
+			}
+		}
+		cost := func(l *life) cluster.Span { a := l.attempt(); return a.Cost(r.now, r.set.Notice) }
+		slices.SortStableFunc(list, func(a, b *life) int { return cmp.Compare(cost(a), cost(b)) })
+		for _, l := range list {
+			if l.mate < 0 { // the other one moved
+				continue
+			}
+			own, soon := loses(r, l)
+			_, others := loses(r, r.lives[l.mate])
+			if c := cost(l); c >= own || c >= soon+others {
+				continue
+			}
+			if holds := r.find(int32(p), l, nobody); holds != nil {
+				r.halt(l)
+				r.start(l, holds)
+			}
+		}
+	}
+}
+
+// awaited reports whether a job waits that could use GPUs of a pool.
+func awaited(r *run, pool int32) bool {
+	for t := range r.clocks {
+		for _, line := range r.clocks[t].lines {
+			if line.jobs > 0 && r.serves(&r.shapes[line.shape], pool) && r.fits(line.quota) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// loses gives the time that a job loses by turns until its end, and in the coming term.
+func loses(r *run, l *life) (all, soon cluster.Span) {
+	rest := cluster.Span(float64(l.left) / (2 * l.speed)) // speed is that in turns
+	return rest / 2, min(rest, r.set.Term) / 2
 }
 
 // guestOf gives the first waiting job of a tenant that may take turns in a pool; nil = none.

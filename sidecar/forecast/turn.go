@@ -81,6 +81,9 @@ func (r *run) turn(boundary bool) {
 	if r.sharing.slices {
 		alone(r)
 		together(r)
+		if boundary {
+			separate(r)
+		}
 	}
 	r.demand()
 }
