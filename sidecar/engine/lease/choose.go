@@ -689,11 +689,11 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	return g, true
 }
 
-// fit finds GPUs for a candidate. One that moves within its pool moves to its fewest nodes. One that waits for its fewest nodes takes no others, and it is noted if it could have these: it is then
-// passed over by its own choice. A claim names its nodes.
+// fit finds GPUs for a candidate. One for which a move within its pool would pay moves to its fewest nodes. One that waits for its fewest nodes
+// takes no others, and it is noted if it could have these: it is then passed over by its own choice. A claim names its nodes.
 func fit(c *chooser, i int, a Ask) (Placement, bool) {
 	k := &c.in.Candidates[i]
-	a.Together = k.stays(a.Pool) && a.Shape == k.Shape
+	a.Together = a.Shape == k.Shape && k.stays(a.Pool) && slices.ContainsFunc(k.Better, func(b Better) bool { return b.Pool == a.Pool })
 	if c.in.Together == nil || k.Running || a.Shape != k.Shape {
 		return c.board.Fit(a)
 	}
