@@ -401,7 +401,9 @@ func loose(w *simtest.World, hour int) {
 		}
 	case 1:
 		job.Account, job.Request = "a", cluster.Request{Size: cluster.Whole(3), CPUs: 3, MemoryMB: 3072}
-		submit(w, 2, job)
+		submit(w, 1, job)
+		job.Comment = "kind=p"
+		submit(w, 1, job)
 	}
 }
 
