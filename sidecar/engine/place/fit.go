@@ -176,13 +176,15 @@ func (x *search) onIdle(sl split, now bool) []choice {
 		found = append(found, choice{slot: s, gpus: want})
 	}
 	sets, bound := x.board.idle[x.ask.Pool], x.board.bound[x.ask.Pool]
-	rests := []bitset{x.rest}
-	if some := first(x, sl.nodes); sl.nodes == 1 && some != nil {
-		rests = []bitset{some, x.rest}
+	rests, from := [2]bitset{nil, x.rest}, 1
+	if sl.nodes == 1 {
+		if some := first(x, sl.nodes); some != nil {
+			rests[0], from = some, 0
+		}
 	}
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
-		for _, rest := range rests {
+		for _, rest := range rests[from:] {
 			for at := set.nextOf(0, rest, bound, in); at >= 0; at = set.nextOf(at+1, rest, bound, in) {
 				s := x.board.site.byPool[x.ask.Pool].slots[at]
 				want := x.want(s, sl)

@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -45,21 +44,21 @@ func (t *Site) wire(nodes []cluster.Node) {
 func onNear(x *search, sl split, now bool) []choice {
 	if sw := &x.board.site.byPool[x.ask.Pool].switches; sl.nodes > 1 && len(sw.has) > 0 && x.must == nil {
 		all := x.rest
-		defer func() { x.rest = all }()
-		for x.rest = range near(x, sw, sl) {
-			if found := x.onIdle(sl, now); found != nil {
-				return found
-			}
+		found := onFew(x, sw, sl, now)
+		if x.rest = all; found != nil {
+			return found
 		}
-		x.rest = all
 	}
 	return x.onIdle(sl, now)
 }
 
-// near gives the sets of slots in which a gang is looked for, in turn, of those of the search.
-func near(x *search, sw *switches, sl split) iter.Seq[bitset] {
-	type idle struct{ nodes, at int }
-	counts, all := make([]idle, len(sw.has)), x.rest
+// idleUnder is the number of nodes under a switch that have as many idle GPUs as a part of a gang needs.
+type idleUnder struct{ nodes, at int }
+
+// onFew is onIdle under one switch, else under few. It leaves the slots of the last try as those of the search.
+func onFew(x *search, sw *switches, sl split, now bool) []choice {
+	all, some := x.rest, newBitsets(1, len(sw.of))[0]
+	counts := make([]idleUnder, len(sw.has))
 	for k := range counts {
 		counts[k].at = k
 	}
@@ -71,33 +70,38 @@ func near(x *search, sw *switches, sl split) iter.Seq[bitset] {
 			}
 		}
 	}
-	slices.SortFunc(counts, func(a, b idle) int { return cmp.Or(cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.at, b.at)) })
-	return func(yield func(bitset) bool) {
-		some := newBitsets(1, len(sw.of))[0]
-		add := func(k int) {
-			for w, word := range sw.has[k] {
-				if len(all) > 0 {
-					word &= all[w]
-				}
-				some[w] |= word
-			}
-		}
-		for _, c := range counts {
-			if c.nodes < sl.nodes {
-				continue
-			}
-			clear(some)
-			if add(c.at); !yield(some) {
-				return
-			}
+	slices.SortFunc(counts, func(a, b idleUnder) int { return cmp.Or(cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.at, b.at)) })
+	x.rest = some
+	for _, c := range counts {
+		if c.nodes < sl.nodes {
+			continue
 		}
 		clear(some)
-		nodes := 0
-		for _, c := range slices.Backward(counts) {
-			add(c.at)
-			if nodes += c.nodes; nodes >= sl.nodes && c.nodes < sl.nodes && !yield(some) {
-				return
-			}
+		some.add(sw.has[c.at], all)
+		if found := x.onIdle(sl, now); found != nil {
+			return found
 		}
+	}
+	clear(some)
+	nodes := 0
+	for _, c := range slices.Backward(counts) {
+		some.add(sw.has[c.at], all)
+		if nodes += c.nodes; nodes < sl.nodes || c.nodes >= sl.nodes {
+			continue
+		}
+		if found := x.onIdle(sl, now); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// add adds the members of a set that are in only, too. An empty only has all.
+func (s bitset) add(set, only bitset) {
+	for w, word := range set {
+		if len(only) > 0 {
+			word &= only[w]
+		}
+		s[w] |= word
 	}
 }
