@@ -14,6 +14,9 @@ func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
 	if x.parts == nil {
 		x.parts = profile.Scatterings(x.in.Snapshot.Declared)
 	}
+	if len(x.parts) == 0 && x.book == nil {
+		return 0, false
+	}
 	return x.parts.Of(x.book, x.Pairs.kind(i), x.in.Pools[pool], gang)
 }
 
