@@ -51,8 +51,7 @@ func (p *prober) together(shape, pool int) bool {
 	fits, known := p.few[[2]int{shape, pool}]
 	if !known {
 		found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: pool, Now: p.now, Max: -1, Together: true})
-		most := max(p.site.MostOnANode(pool), 1)
-		fits = ok && len(found.Nodes) == (cluster.SizeHeld(found.Nodes).Devices+most-1)/most
+		fits = ok && len(found.Nodes) == p.site.Fewest(pool, cluster.SizeHeld(found.Nodes).Devices)
 		if p.few == nil {
 			p.few = map[[2]int]bool{}
 		}

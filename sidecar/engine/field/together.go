@@ -40,9 +40,9 @@ func gathers(f *Field, i int, l *cluster.Lease) (better []lease.Better, shape in
 	if f.In.Settings.ScatterWait == 0 || len(l.Nodes) < 2 || pool < 0 || f.In.Cases[i].Control != cluster.FullControl || !l.Size.IsWhole() {
 		return nil, 0
 	}
-	gpus, most := cluster.SizeHeld(l.Nodes).Devices, max(f.Site.MostOnANode(pool), 1)
+	gpus := cluster.SizeHeld(l.Nodes).Devices
 	part, known := market.Scattered(f.Market, i, pool)
-	if !known || part >= 1 || len(l.Nodes) <= (gpus+most-1)/most {
+	if !known || part >= 1 || len(l.Nodes) <= f.Site.Fewest(pool, gpus) {
 		return nil, 0
 	}
 	left := min(float64(f.In.Settings.Term), float64(f.Stops.Needs(i))/float64(gpus)*float64(cluster.Second))

@@ -70,6 +70,12 @@ type window struct {
 // MostOnANode returns how many GPUs the largest node of a pool has.
 func (t *Site) MostOnANode(pool int) int { return t.byPool[pool].most }
 
+// Fewest returns the number of the pool's largest nodes that have so many GPUs: no job with them is on fewer.
+func (t *Site) Fewest(pool, gpus int) int {
+	most := max(t.byPool[pool].most, 1)
+	return (gpus + most - 1) / most
+}
+
 // manyShapes is the maximum number of shapes with which a site is reused.
 const manyShapes = 4096
 
@@ -236,9 +242,6 @@ func nameSpot(name string) (spot int) {
 
 // Count gives the GPUs of a pool, and how many of them are on bad nodes.
 func (t *Site) Count(p int) (gpus, bad int) { return t.byPool[p].gpus, t.byPool[p].bad }
-
-// Largest gives the GPUs of the largest node of pool p.
-func (t *Site) Largest(p int) int { return t.byPool[p].most }
 
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {

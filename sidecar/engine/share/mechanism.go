@@ -37,7 +37,7 @@ func (x *contest) mechanism(in *lease.Input, alone round.TenantIndex) lease.Mech
 		}
 		m.debts = x.f.Market.Debts(m.taken, boundary+term, m.first, m.last)
 		for p := range free {
-			m.pools = append(m.pools, rounds.Pool{Free: free[p], Node: x.f.Site.Largest(p)})
+			m.pools = append(m.pools, rounds.Pool{Free: free[p], Node: x.f.Site.MostOnANode(p)})
 		}
 		m.gather(taken)
 		limit(m)

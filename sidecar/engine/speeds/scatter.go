@@ -32,11 +32,7 @@ func company(x *Speeds, i int) cluster.Kind {
 // scattered reports whether GPUs of one model are on more nodes than the fewest on which they fit.
 func scattered(x *Speeds, holds []cluster.Holding) bool {
 	p := x.in.Pool(holds[0].Model)
-	if p < 0 || len(holds) < 2 {
-		return false
-	}
-	most := max(x.found.Site.MostOnANode(p), 1)
-	return len(holds) > (cluster.SizeHeld(holds).Devices+most-1)/most
+	return p >= 0 && len(holds) > 1 && len(holds) > x.found.Site.Fewest(p, cluster.SizeHeld(holds).Devices)
 }
 
 // listens reports whether reports are learnt from where no policy divides GPU models.
