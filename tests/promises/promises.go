@@ -94,11 +94,32 @@ func (c Cell) Draw(seed uint64) cluster.AllocationRequest {
 			q.Bids = append(q.Bids, b)
 		}
 	}
+	if c.Preset == "gavel:las" || c.Preset == "gavel:las-fifo" {
+		scatter(&q, rand.New(rand.NewPCG(seed, 36)), sum)
+	}
 	return q
+}
+
+// scatter draws gangs that are slower on more nodes than they need, and how many GPUs they can have on their fewest nodes: a multiple of a number.
+func scatter(q *cluster.AllocationRequest, rng *rand.Rand, of int) {
+	for p := range q.Pools {
+		q.Together = append(q.Together, 1000)
+		if parts := q.Pools[p].Count / of; rng.IntN(2) == 0 {
+			q.Together[p] = 1000 * rng.IntN(parts) / parts
+		}
+	}
+	for i := range q.Bids {
+		if rng.IntN(2) == 0 {
+			for range q.Pools {
+				q.Bids[i].Apart = append(q.Bids[i].Apart, 1.3*rng.Float64())
+			}
+		}
+	}
 }
 
 // Kept gives what the tenant that has least of what it is promised has of it: 1 or more = the promise is kept.
 func (c Cell) Kept(q cluster.AllocationRequest) float64 {
+	q, _ = answer.Halves(&q)
 	if c.Promise == Share && c.Preset != "oef:coop" {
 		return c.share(q)
 	}

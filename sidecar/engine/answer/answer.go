@@ -94,10 +94,21 @@ func ByTime(objective string) Policy {
 	}
 }
 
-// ByTenants divides the time of jobs between tenants, then their users, then their jobs.
+// ByTenants divides the time of jobs between tenants, then their users, then their jobs. Unless it is blind, gangs that are slower on more nodes
+// than they need count at both speeds.
 func ByTenants(ways policy.Ways) Policy {
 	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error {
-		return divideTime(q, d, func(p policy.Problem) (policy.Shares, error) { return policy.Nested(p, ways) })
+		two, of := *q, []int(nil)
+		if !ways.Blind {
+			two, of = Halves(q)
+		}
+		if err := divideTime(&two, d, func(p policy.Problem) (policy.Shares, error) { return policy.Nested(p, ways) }); err != nil {
+			return err
+		}
+		if of != nil {
+			d.Parts = whole(d.Parts, of, len(q.Pools))
+		}
+		return nil
 	}
 }
 
