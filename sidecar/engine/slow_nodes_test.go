@@ -71,3 +71,45 @@ func TestGangsAvoidASlowNode(t *testing.T) {
 		t.Errorf("a gang that needs v01 runs on %v", got)
 	}
 }
+
+// The same with cells: a gang has other nodes of its virtual cluster, also borrowed ones, where that costs nothing.
+func TestGangsAvoidASlowNodeInCells(t *testing.T) {
+	settings := simtest.Product()
+	settings.SlowNodePercent, settings.Preset, settings.Chooser = 85, "hived", "astraea"
+	w := simtest.New(t, settings, simtest.Nodes("n", "v100", 6, 4), "bio", "nlp")
+	w.Rules.Cells, w.Gate = nodeCells(4, 6, vc("bio", "node", 3), vc("nlp", "node", 3)), settings.GateTTL
+	w.Reports = cluster.Minute
+	sim.Slow(w.Virtual, "n01", 600_000)
+	for k := range 24 {
+		w.Virtual.Submit(sim.Work{Name: "train", User: []string{"alice", "bob"}[k%2], Account: "bio", Partition: "gpu", Runs: 2 * cluster.Hour,
+			Request: cluster.Request{Size: cluster.Whole(1), CPUs: 1, MemoryMB: 1024}})
+		w.Run(settings.Interval)
+	}
+	w.Run(4 * cluster.Hour)
+	if slow := w.Last.State.NodeSpeeds.Slow; len(slow) != 1 || slow[0].Node != "n01" {
+		t.Fatalf("slow nodes: %+v", slow)
+	}
+	gang := func(tenant string) []cluster.JobID {
+		return []cluster.JobID{w.Virtual.Submit(sim.Work{Name: "pretrain", User: tenant + "_user", Account: tenant, Partition: "gpu", Runs: cluster.Hour,
+			Request: cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}})}
+	}
+	on := func(ids []cluster.JobID) (out []string) {
+		for _, id := range ids {
+			for _, h := range w.Job(id).Holds {
+				out = append(out, h.Node)
+			}
+		}
+		return out
+	}
+	first := gang("bio")
+	w.Run(cluster.Minute)
+	second := gang("bio") // beyond its three nodes
+	w.Run(cluster.Minute)
+	third := gang("nlp")
+	w.Run(cluster.Minute)
+	for k, ids := range [][]cluster.JobID{first, second, third} {
+		if got := on(ids); len(got) != 2 || slices.Contains(got, "n01") != (k == 2) {
+			t.Errorf("gang %d runs on %v", k+1, got)
+		}
+	}
+}

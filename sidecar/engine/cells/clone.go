@@ -6,7 +6,7 @@ import "slices"
 func (s *State) clone() *State {
 	cells := s.Cells.clone()
 	allot := &allotment{cells: cells}
-	return &State{Cells: cells, Leases: newRoster(cells, allot), allot: allot, work: perState}
+	return &State{Cells: cells, Leases: newRoster(cells, allot), allot: allot, work: perState, aside: perState}
 }
 
 func (s *Layout) clone() *Layout {

@@ -16,13 +16,31 @@ func (s *State) Lend(q Request) (Grant, error) {
 	if len(asks) == 0 {
 		return Grant{}, refusal
 	}
-	refusal = Refusal{}
 	l := s.Leases.open(q.Job, q.VC, q.Priority, cluster.Opportunistic)
+	grant, refusal, ok := s.lend(l, &q, asks)
+	if ok {
+		grant, ok = avoid(s, q, l, grant, func(q *Request) (Grant, bool) {
+			asks, _ := s.asksOf(q)
+			grant, _, ok := s.lend(l, q, asks)
+			return grant, ok
+		}, func(Grant) { s.Leases.depart(l) })
+	}
+	if !ok {
+		s.Leases.close(l)
+		return Grant{}, refusal
+	}
+	grant.Parts = s.Leases.parts(&s.Leases.leases[l])
+	return grant, nil
+}
+
+// lend puts an opportunistic lease on unused GPUs.
+func (s *State) lend(l int32, q *Request, asks []ask) (Grant, Refusal, bool) {
+	var refusal Refusal
 	for i := range asks {
 		a := &asks[i]
 		placed := s.lendGang(l, a, q.Nodes)
 		if placed == q.Nodes {
-			return Grant{Parts: s.Leases.parts(&s.Leases.leases[l])}, nil
+			return Grant{}, refusal, true
 		}
 		s.Leases.depart(l)
 		if refusal.Code == "" {
@@ -31,12 +49,11 @@ func (s *State) Lend(q Request) (Grant, error) {
 	}
 	for i := range asks {
 		if q.Soft && len(q.Must) == 0 && s.lendSpread(l, &asks[i], q.Nodes*q.GPUs) {
-			return Grant{Parts: s.Leases.parts(&s.Leases.leases[l]), Relaxed: true}, nil
+			return Grant{Relaxed: true}, refusal, true
 		}
 		s.Leases.depart(l)
 	}
-	s.Leases.close(l)
-	return Grant{}, refusal
+	return Grant{}, refusal, false
 }
 
 // lendGang places parts, and gives the number of placed ones.

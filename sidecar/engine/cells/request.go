@@ -25,6 +25,10 @@ type Request struct {
 	// Admits tells whether a node takes so many GPUs of the gang, ignoring cells (features, CPUs,
 	// memory); nil = all nodes do. A node that takes some also takes fewer.
 	Admits func(node string, gpus int) bool
+	// Slow tells whether a node is slow; nil = none is. Idle is Admits where nothing has to leave the node: a gang that recalls no lease avoids slow
+	// nodes only if others are idle.
+	Slow func(node string) bool
+	Idle func(node string, gpus int) bool
 }
 
 // Level of a request: a part's GPUs are in one cell of this type if it is a node or
@@ -98,8 +102,16 @@ type ask struct {
 	cut    bool // a search for them did not weigh all ways
 }
 
-// asks gives a request for each chain that it may go to.
+// asks gives a request for each chain that it may go to, of a job that has no lease.
 func (s *State) asks(q *Request) ([]ask, Refusal) {
+	if _, ok := s.Leases.find(q.Job); ok {
+		return nil, Refusal{Code: Held, VC: q.VC}
+	}
+	return s.asksOf(q)
+}
+
+// asksOf gives a request for each chain that it may go to.
+func (s *State) asksOf(q *Request) ([]ask, Refusal) {
 	refusal := Refusal{Code: UnknownLevel, VC: q.VC, Chain: q.Chain, Level: q.Level}
 	var asks []ask
 	for ci, c := range s.Cells.chains {
@@ -124,9 +136,6 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 		}
 		asks = append(asks, a)
 	}
-	if _, ok := s.Leases.find(q.Job); ok {
-		return nil, Refusal{Code: Held, VC: q.VC}
-	}
 	return asks, refusal
 }
 
@@ -144,7 +153,7 @@ func (s *State) Request(q Request) (Grant, error) {
 	}
 	t := trial{state: s, q: &q, l: s.Leases.open(q.Job, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
 	s.Leases.join(t.l, v)
-	if !t.try() && !t.preempt() {
+	if !t.tryFast() && !t.preempt() {
 		s.Leases.quit(t.l)
 		s.Leases.close(t.l)
 		return Grant{}, t.refusal
@@ -163,6 +172,21 @@ type trial struct {
 	l       int32   // the lease, with what it has been given so far
 	grant   Grant   // so far
 	refusal Refusal // why it was not met at first
+}
+
+// tryFast is try, without slow nodes where that costs no more.
+func (t *trial) tryFast() (ok bool) {
+	if !t.try() {
+		return false
+	}
+	anew := func(q *Request) (Grant, bool) {
+		asks, _ := t.state.asksOf(q)
+		o := trial{state: t.state, q: q, l: t.l, asks: asks}
+		ok := o.try()
+		return o.grant, ok
+	}
+	t.grant, ok = avoid(t.state, *t.q, t.l, t.grant, anew, func(g Grant) { (&trial{state: t.state, l: t.l, grant: g}).undone() })
+	return ok
 }
 
 // try tries a request with the requested affinity, then, if allowed, without.

@@ -16,6 +16,7 @@ type State struct {
 	rooms  []room  // of useful, by node: all zero between its calls
 	seen   []int32 // of useful: nodes, whose memory is reused
 	work   int     // remaining comparisons of searches for cells
+	aside  int     // the same for searches without slow nodes
 	looks  looks   // of the last search, whose memory is reused
 }
 
@@ -36,7 +37,7 @@ func New(d Description) (*State, error) {
 	for _, c := range cells.chains {
 		c.lendings()
 	}
-	return &State{Cells: cells, Leases: newRoster(cells, allot), allot: allot, work: perState}, nil
+	return &State{Cells: cells, Leases: newRoster(cells, allot), allot: allot, work: perState, aside: perState}, nil
 }
 
 // Release ends a lease, and tells whether there was one.

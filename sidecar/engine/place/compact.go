@@ -70,7 +70,7 @@ func (x *search) price(s int, sl split, mover Mover) (c choice, cost cluster.GPU
 	return c, cost, ok
 }
 
-// cheapest lists the slots for a part of the gang, cheapest moves first.
+// cheapest lists the slots for a part of the gang: cheapest moves first, slow nodes last among these.
 func (x *search) cheapest(sl split, mover Mover) []int {
 	var seen []priced
 	sets, only := x.board.avail[x.ask.Pool], x.sp.onlyIn(x.ask.Pool)
@@ -78,11 +78,13 @@ func (x *search) cheapest(sl split, mover Mover) []int {
 		for at := sets[k].next(0, only); at >= 0; at = sets[k].next(at+1, only) {
 			s := x.board.site.byPool[x.ask.Pool].slots[at]
 			if c, cost, ok := x.price(s, sl, mover); ok {
-				seen = append(seen, priced{s, c.spare, cost})
+				seen = append(seen, priced{s, dislikes(x, sl.nodes, s), c.spare, cost})
 			}
 		}
 	}
-	slices.SortStableFunc(seen, func(a, b priced) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.spare, b.spare)) })
+	slices.SortStableFunc(seen, func(a, b priced) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.slow, b.slow), cmp.Compare(a.spare, b.spare))
+	})
 	slots := make([]int, 0, scan)
 	for i := range seen[:min(len(seen), max(scan, 4*sl.nodes))] {
 		slots = append(slots, seen[i].slot)
@@ -90,10 +92,10 @@ func (x *search) cheapest(sl split, mover Mover) []int {
 	return slots
 }
 
-// priced is a slot with the GPUs left over there and the cost of the moves from it.
+// priced is a slot with the GPUs left over there and the cost of the moves from it; slow = 1 on a slow node.
 type priced struct {
-	slot, spare int
-	cost        cluster.GPUTime
+	slot, slow, spare int
+	cost              cluster.GPUTime
 }
 
 // clear holds idle GPUs of other nodes for all leases that a choice displaces, or for none of them.
@@ -106,7 +108,7 @@ func (x *search) clear(c choice, places map[int]Placement, mover Mover) bool {
 		y := x.board.search(a)
 		var nodes []choice
 		for _, sl := range y.splits(nil) {
-			if nodes = y.onIdle(sl, true); nodes != nil {
+			if nodes = onSound(y, sl, true); nodes != nil {
 				break
 			}
 		}

@@ -52,6 +52,27 @@ func TestLeasesMoveForAGang(t *testing.T) {
 	wants(t, "and so does one that fits nowhere", b.compacted(onNodes(1, 4), size, cluster.Hour), "none")
 }
 
+// Of moves that cost the same, those are made that leave a gang other nodes than slow ones.
+func TestMovesAvoidSlowNodes(t *testing.T) {
+	size := map[int]int{1: 1, 2: 1, 3: 1}
+	fill := func(slow string) *Board {
+		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+		for k, n := range []string{"n1", "n2", "n3"} {
+			b.Soften(k+1, 0, 0, noon.Add(cluster.Minute), taken(n, "v100", 1), 0)
+		}
+		Slow(b.site, slows(slow), []bool{true, true})
+		return b
+	}
+	wants(t, "the slow node takes the leases", fill("n1").compacted(onNodes(2, 4), size, cluster.Hour), "n2:4 n3:4 displacing [2 3] in 1 min, 2 to n1:1, 3 to n1:1")
+	size[2] = 2
+	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
+	b.Soften(1, 0, 0, noon.Add(cluster.Minute), taken("n1", "v100", 1), 0)
+	b.Soften(2, 0, 0, noon.Add(cluster.Minute), taken("n2", "v100", 2), 0)
+	b.Soften(3, 0, 0, noon.Add(cluster.Minute), taken("n3", "v100", 1), 0)
+	Slow(b.site, slows("n1"), []bool{true, true})
+	wants(t, "not at a cost", b.compacted(onNodes(2, 4), size, cluster.Hour), "n1:4 n3:4 displacing [1 3] in 1 min, 1 to n2:1, 3 to n2:1")
+}
+
 // After random moves every lease and the gang have the GPUs that they ask for, within the limits. If there are none, the
 // board is as before.
 func TestMovesKeepEveryLease(t *testing.T) {

@@ -333,14 +333,21 @@ func (x *search) leaves(s int, list []*soft) []*soft {
 	return list
 }
 
-// onParts gives the node for a part of a GPU where it shares one, the tightest; else a node that has shared GPUs already.
+// onParts gives the node for a part of a GPU where it shares one, the tightest; else a node that has shared GPUs already. Of nodes that are
+// as tight, slow ones come first or last (see Slow).
 func (x *search) onParts(now bool) []choice {
 	r, only := x.sp.Request.Shards, x.sp.onlyIn(x.ask.Pool)
 	all, rest, idle := &x.board.site.byPool[x.ask.Pool], x.board.parts.rest[x.ask.Pool], x.board.idle[x.ask.Pool]
+	nodes, from := [2]bitset{nil, only}, 1
+	if some := among(prefers(x, 1), only); some != nil {
+		nodes[0], from = some, 0
+	}
 	try := func(set, but bitset) []choice {
-		for at := set.nextOf(0, only, but, false); at >= 0; at = set.nextOf(at+1, only, but, false) {
-			if s := all.slots[at]; x.shards(s) > 0 && x.takes(s, 1, now) {
-				return []choice{{slot: s, gpus: 1}}
+		for _, on := range nodes[from:] {
+			for at := set.nextOf(0, on, but, false); at >= 0; at = set.nextOf(at+1, on, but, false) {
+				if s := all.slots[at]; x.shards(s) > 0 && x.takes(s, 1, now) {
+					return []choice{{slot: s, gpus: 1}}
+				}
 			}
 		}
 		return nil

@@ -50,14 +50,16 @@ func prefers(x *search, nodes int) bitset {
 }
 
 // first gives those of them that the job may choose; nil = it makes no difference.
-func first(x *search, nodes int) bitset {
-	all := prefers(x, nodes)
-	if all == nil || len(x.rest) == 0 {
-		return all
+func first(x *search, nodes int) bitset { return among(prefers(x, nodes), x.rest) }
+
+// among gives the members of some that are in only, where that is a choice; nil = there are none to prefer.
+func among(some, only bitset) bitset {
+	if some == nil || len(only) == 0 {
+		return some
 	}
-	both := newBitsets(1, 64*len(all))[0]
+	both := newBitsets(1, 64*len(some))[0]
 	for w := range both {
-		both[w] = all[w] & x.rest[w]
+		both[w] = some[w] & only[w]
 	}
 	return both
 }

@@ -71,6 +71,31 @@ func TestGangsAvoidSlowNodes(t *testing.T) {
 	wants(t, "nothing is displaced to avoid one", b.oust(onNodes(3, 4), v100, -1), "n1:4 n2:4 n3:4")
 }
 
+// Parts of GPUs get slow nodes of nodes that are as tight while a gang waits, and the others else.
+func TestPartsAndSlowNodes(t *testing.T) {
+	n := []cluster.Node{sharded("n1", 2, 4), sharded("n2", 2, 4), sharded("n3", 4, 4)}
+	waits, none := []bool{true, true}, []bool{false, false}
+	b := New(models, n, nil, noon)
+	try := func(about string, slow string, gangs []bool, want string) {
+		t.Helper()
+		Slow(b.site, slows(slow), gangs)
+		b.tried.round++
+		wants(t, about, b.share(1, 0, Nobodys), want)
+	}
+	try("a node without parts", "n1", none, "n2")
+	try("the slow one, for a gang", "n2", waits, "n2")
+	try("tightness comes first", "n3", waits, "n1")
+	b.Hold(shards(n[0], 1, 0), 0)
+	b.Hold(shards(n[1], 1, 0), 0)
+	try("a shared GPU", "n1", none, "n2")
+	try("the slow one of two", "n2", waits, "n2")
+	b.Hold(shards(n[0], 3, 0), 0)
+	b.Hold(shards(n[1], 3, 0), 0)
+	try("one more GPU of a node with parts", "n1", none, "n2")
+	try("the slow one of these", "n2", waits, "n2")
+	try("the only ones with parts", "n3", waits, "n1")
+}
+
 // Slow nodes change which nodes a job gets, and nothing else: it fits where it fitted, on as many nodes, as soon, and displaces as few leases.
 func TestSlowNodesCostNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
