@@ -31,8 +31,20 @@ type site struct {
 	settings cluster.Settings
 }
 
-// onSite measures on a real Slurm and a real PostgreSQL, which are gone afterwards.
-func onSite(o testcluster.Options, measure func(ctx context.Context, s *site, dsn string) error) (err error) {
+// onSite measures on a real Slurm and a real PostgreSQL under the loop, which are gone afterwards.
+func onSite(o testcluster.Options, measure func(ctx context.Context, s *site, dsn string) error) error {
+	return onCluster(o, func(ctx context.Context, c *testcluster.Cluster, dsn string) error {
+		s, stop, err := govern(ctx, c, dsn)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		return measure(ctx, s, dsn)
+	})
+}
+
+// onCluster measures on a real Slurm and a real PostgreSQL, which are gone afterwards.
+func onCluster(o testcluster.Options, measure func(ctx context.Context, c *testcluster.Cluster, dsn string) error) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	c, err := testcluster.Up(ctx, o)
@@ -45,12 +57,7 @@ func onSite(o testcluster.Options, measure func(ctx context.Context, s *site, ds
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Down()) }()
-	s, stop, err := govern(ctx, c, db.DSN())
-	if err != nil {
-		return err
-	}
-	defer stop()
-	return measure(ctx, s, db.DSN())
+	return measure(ctx, c, db.DSN())
 }
 
 func onSlurm(suite string, jobs int) error {

@@ -34,7 +34,7 @@ import (
 
 func main() {
 	live := flag.Bool("live", false, "measure on a real Slurm (needs root)")
-	turns := flag.Bool("slices", false, "measure turns of jobs on GPUs on a real Slurm instead (needs root; a quarter of an hour)")
+	turns := flag.Bool("slices", false, "measure turns of jobs on GPUs on a real Slurm instead, and how long jobs stand still after a kill (needs root; 20 minutes)")
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")

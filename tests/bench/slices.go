@@ -17,12 +17,17 @@ import (
 // ticks is a job that writes a byte each tenth of a second in which it goes on.
 const ticks = "#!/bin/bash\nwhile sleep 0.1; do echo; done >ticks-$SLURM_JOB_ID\n"
 
-// onSlices measures turns of a minute on a real Slurm whose grace is 0: two tenants with two jobs each on two GPUs, for ten minutes.
+// onSlices measures turns on a real Slurm whose grace is 0: first turns of a minute of two tenants with two jobs each on two GPUs, for ten minutes,
+// then how long jobs stand still once the daemon was killed.
 func onSlices(suite string) error {
 	o := liveOptions(suite)
 	o.ExtraConf += "\nPreemptParameters=suspend_grace_time=0"
 	o.Nodes = []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 2, Shards: 8}}
-	return onSite(o, func(ctx context.Context, s *site, _ string) error { return s.turns(ctx) })
+	if err := onSite(o, func(ctx context.Context, s *site, _ string) error { return s.turns(ctx) }); err != nil {
+		return err
+	}
+	o.Nodes = []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 1, Shards: 4}}
+	return onCluster(o, frozen)
 }
 
 func (s *site) turns(ctx context.Context) error {
