@@ -508,7 +508,7 @@ func (c *Config) Rules() loop.Rules {
 	if c.from.vcs != nil {
 		r.Cells = c.from.vcs.Cells
 	}
-	if c.from.profiles != nil && c.market() {
+	if c.from.profiles != nil {
 		r.Profiles = c.from.profiles.Profiles
 	}
 	return r
@@ -591,13 +591,13 @@ func (c *Config) Settings() cluster.Settings {
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
 		s.NoEstimates, s.MostKinds, s.Reference = !c.Models.Estimate, c.Models.MostKinds, c.Models.Reference
 		s.Mechanism = preset.Mechanism(c.Preset, c.Models.Chooser)
-		s.NoCompletions, s.NoCounters = !c.Models.Speedups.Completions, !c.Models.Speedups.Counters
-		if c.from.profiles != nil {
-			s.Kinds = c.from.profiles.Rules
-		}
+		s.NoCounters = !c.Models.Speedups.Counters
 		for _, model := range sortedKeys(c.Models.Prices) {
 			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})
 		}
+	}
+	if s.NoCompletions = !c.Models.Speedups.Completions; c.from.profiles != nil {
+		s.Kinds = c.from.profiles.Rules
 	}
 	for _, model := range sortedKeys(c.Models.Worth) {
 		if worth := cluster.MicroGPU(c.Models.Worth[model]); worth != cluster.WholeGPU {

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,27 @@ profiles:
 		}
 		if !slices.EqualFunc(got, x.want, strings.HasPrefix) {
 			t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(x.want, "\n"))
+		}
+	}
+}
+
+// The file counts with every preset: gangs wait for nodes together by it, and its rules name the types of jobs that share GPUs.
+func TestProfilesCountWithEveryPreset(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "profiles.yaml"), []byte("profiles: [{kind: lm, gang: 8, scattered: {v100: 0.4}}]\nkinds: [{name: train, kind: lm}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, preset := range []string{"astraea", "drf", "gavel:las"} {
+		path := filepath.Join(dir, "fairlease.yaml")
+		if err := os.WriteFile(path, []byte("preset: "+preset+"\nmodels: {profiles: profiles.yaml, speedups: {completions: false}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, s := c.Rules(), c.Settings(); len(r.Profiles) != 1 || len(s.Kinds) != 1 || !s.NoCompletions {
+			t.Errorf("%s: profiles %+v, rules %+v, run times count: %v", preset, r.Profiles, s.Kinds, !s.NoCompletions)
 		}
 	}
 }
