@@ -28,6 +28,12 @@ func (k Kind) Name() string { return string(k[strings.LastIndexByte(string(k), '
 // No kind has such a name.
 const Scattered Kind = "(scattered)"
 
+// ScatteredOn is the name in run times of GPUs of a model that a scattered gang had. No model has such a name.
+func ScatteredOn(model string) string { return model + " " + string(Scattered) }
+
+// ModelOf gives the model of a name in run times.
+func ModelOf(name string) string { return strings.TrimSuffix(name, " "+string(Scattered)) }
+
 // Source is the origin of a throughput.
 type Source string
 

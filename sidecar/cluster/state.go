@@ -53,6 +53,8 @@ type Record struct {
 	// still charged. HeldSince is the start of that attempt.
 	Held      []ModelSize `json:"held,omitempty"`
 	HeldSince Instant     `json:"held_since,omitempty"`
+	// Scattered is true if the newest attempt, as last seen with its allocation, has more nodes than the fewest on which its GPUs fit.
+	Scattered bool `json:"scattered,omitempty"`
 	// Configured is the last look at which the nodes of the current attempt booted or were prepared: the attempt has begun since. 0 = they
 	// were ready at once, or that is unknown.
 	Configured Instant `json:"configured,omitempty"`
@@ -64,7 +66,8 @@ type Record struct {
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time of ended attempts. It reduces the time limit.
 	Ran Span `json:"ran,omitempty"`
-	// RanOn is the run time of ended attempts by GPU model, where a policy divides models. Replace it, never modify it.
+	// RanOn is the run time of ended attempts by GPU model, where a policy divides models, and of gangs that have been scattered. Replace it, never
+	// modify it.
 	RanOn []ModelTime `json:"ran_on,omitempty"`
 	// Measured is the start of the attempt whose GPU counters count in the usage of its kind.
 	Measured Instant `json:"measured,omitempty"`
@@ -156,7 +159,7 @@ func (m State) All() iter.Seq[*Record] {
 	}
 }
 
-// ModelTime is run time on a GPU model.
+// ModelTime is run time on a GPU model; see ScatteredOn.
 type ModelTime struct {
 	Model string `json:"model"`
 	Ran   Span   `json:"ran"`

@@ -14,8 +14,11 @@ var needs = []struct {
 	keys []string
 	idle func(c *Config) string // "" = the keys have an effect
 }{
-	{[]string{"models.chooser", "models.estimate", "models.divide_every", "models.reference", "models.speedups.completions", "models.speedups.counters"}, func(c *Config) string {
+	{[]string{"models.chooser", "models.estimate", "models.divide_every", "models.reference", "models.speedups.counters"}, func(c *Config) string {
 		return unless(c.market(), "preset %s divides no GPU models; choose one that does", c.Preset)
+	}},
+	{[]string{"models.speedups.completions"}, func(c *Config) string {
+		return unless(c.market() || c.Placing.Compact.MaxWait > 0, "preset %s divides no GPU models, and no gang waits for nodes together (compact.max_wait is 0s)", c.Preset)
 	}},
 	{[]string{"models.most_kinds"}, func(c *Config) string {
 		row, _ := preset.Of(c.Preset)

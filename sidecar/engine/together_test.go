@@ -84,6 +84,45 @@ func TestWaitsForNodesTogether(t *testing.T) {
 	}
 }
 
+// Nobody reports. Two of three jobs of a type find their fewest nodes, and the third begins on two, four times as slow. Once run times show that, it waits an hour for
+// one, and is done two hours earlier.
+func TestLearnsScatteringFromRunTimes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*cluster.Settings)
+		learns bool
+	}{
+		{"run times count", func(*cluster.Settings) {}, true},
+		{"they do not", func(s *cluster.Settings) { s.NoCompletions = true }, false},
+		{"none may wait", func(s *cluster.Settings) { s.ScatterWait = 0 }, false},
+	} {
+		w := newWorld(t, simtest.Product(), []int{4, 4, 4}, "a")
+		w.Virtual.Speeds = sim.Speeds{sim.Task{Kind: "lm", GPUs: 2}: {"v100": sim.Rate{Speed: sim.Reference, Apart: sim.Reference / 4}}}
+		w.Settings.ScatterWait = 8 * hour
+		c.change(&w.Settings)
+		for range 2 {
+			w.submit("a", 3, forever, func(j *sim.Work) { j.NoRequeue = true })
+		}
+		w.Run(minute)
+		last := []cluster.Span{} // of each third job
+		for range 7 {
+			var third cluster.JobID
+			for range 3 {
+				third = w.submit("a", 2, hour, func(j *sim.Work) { anywhere(j); j.Kind, j.NoRequeue = "lm", true })
+				w.Run(minute)
+			}
+			since := w.Now()
+			w.Run(5 * hour)
+			j := w.Job(third)
+			last = append(last, j.End.Sub(since))
+		}
+		first, learnt := last[0], last[len(last)-1]
+		if first < 220*minute || learnt > 140*minute == c.learns {
+			t.Errorf("%s: the third jobs took %v", c.name, last)
+		}
+	}
+}
+
 // A gang that waits by its own choice has no claim, and nobody's lease ends in mid-term for it: it could begin at once.
 func TestWaitingTogetherEndsNoLease(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
@@ -116,7 +155,7 @@ func TestGapsAreFilled(t *testing.T) {
 			set.DivideJobs, set.Mechanism = set.Divide == "gavel:las", cluster.Nearest
 		}
 		known := rapid.IntRange(0, 3).Draw(rt, "known") > 0
-		if known {
+		if set.NoCompletions = !known; known {
 			c.world.Rules.Profiles = keeps(rapid.SampledFrom([]float64{0.05, 0.3, 0.9}).Draw(rt, "part"), 2, 3, 4, 8)
 		}
 		c.comment = func() string { return "kind=lm" }

@@ -55,7 +55,11 @@ most P90 off. Observations are hidden; of job types that report nothing, run tim
 			}
 			return remembered[view.Profile]{
 				of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]view.Profile, error) {
-					return view.Profiles(snap, plan), divides(snap)
+					list := view.Profiles(snap, plan)
+					if len(list) > 0 { // other presets know of gangs, and of jobs that share GPUs
+						return list, nil
+					}
+					return list, divides(snap)
 				},
 				fits:  func(x *view.Profile, kind string) bool { return string(x.Kind) == kind || x.Kind.Name() == kind },
 				none:  "no throughput is known of a job type %q",

@@ -81,9 +81,11 @@ func hide(b *Book, of runs, model string, tell func(rung int, off float64)) {
 	} else if at, found := cluster.FindCompletion(completions, of.kind, of.gang); found {
 		rate, completions = completed, slices.Clone(completions)
 		c := &completions[at]
-		if m := slices.Index(c.Models, model); m >= 0 {
-			c.Rates = slices.Clone(c.Rates)
-			c.Rates[m] = cluster.RunRate{}
+		c.Rates = slices.Clone(c.Rates)
+		for m := range c.Rates {
+			if cluster.ModelOf(c.Models[m]) == model {
+				c.Rates[m] = cluster.RunRate{}
+			}
 		}
 	}
 	truth, base, level := rate(model), "", 0.0

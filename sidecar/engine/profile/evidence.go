@@ -24,13 +24,13 @@ func (b *Book) Consider(completions []cluster.Completion, usages []cluster.Usage
 	b.shown = evidence{b.facts, completions, usages, nil}
 }
 
-// completionOf gives the entry of a kind at a gang size; nil = none.
+// completionOf gives the entry of a kind at a gang size, by model; nil = none.
 func (s *evidence) completionOf(kind cluster.Kind, gang int) *cluster.Completion {
 	i, found := cluster.FindCompletion(s.completions, kind, gang)
 	if !found {
 		return nil
 	}
-	return &s.completions[i]
+	return merged(&s.completions[i])
 }
 
 // usagesOf gives the entries of a kind at a gang size.

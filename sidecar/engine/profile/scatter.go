@@ -1,6 +1,10 @@
 package profile
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
 
 // Scattering has the declared parts of their throughput that gangs keep on more nodes than they need.
 type Scattering map[gangOn]float64
@@ -24,9 +28,9 @@ func Scatterings(declared []cluster.Profile) Scattering {
 }
 
 // Of gives the part of its throughput that a gang keeps on more nodes than it needs (Gavel §3.1: unconsolidated). That is measured once it
-// was seen both on its fewest nodes and on more, often enough; else it is declared, for its own kind or for the site's of the same name. b nil =
-// nothing was seen. false = it is not known.
-func (s Scattering) Of(b *Book, kind cluster.Kind, model string, gang int) (part float64, known bool) {
+// was seen both on its fewest nodes and on more, often enough; else it is declared, for its own kind or for the site's of the same name; else run times
+// of ended jobs tell. b nil = nothing was seen. false = it is not known.
+func (s Scattering) Of(b *Book, ended []cluster.Completion, kind cluster.Kind, model string, gang int) (part float64, known bool) {
 	if b != nil {
 		apart, together := b.facts.look(kind, cluster.Scattered, model, gang, cluster.Observed), b.facts.look(kind, "", model, gang, cluster.Observed)
 		if apart != nil && together != nil && min(apart.Samples, together.Samples) >= b.facts.settings.Trust {
@@ -36,5 +40,48 @@ func (s Scattering) Of(b *Book, kind cluster.Kind, model string, gang int) (part
 	if part, known = s[gangOn{kind, model, gang}]; !known {
 		part, known = s[gangOn{cluster.Kind(kind.Name()), model, gang}]
 	}
+	if i, found := cluster.FindCompletion(ended, kind, gang); found && !known {
+		part, known = ByRunTimes(&ended[i], model)
+	}
 	return part, known
+}
+
+// ByRunTimes gives the part of its throughput that a gang keeps on more nodes than it needs, by the run times of its jobs: the upper bound of the ratio
+// of both rates, if it is below 1, so that chance alone makes none look slow. false = they do not show that it is slower.
+func ByRunTimes(c *cluster.Completion, model string) (part float64, known bool) {
+	apart, together := slices.Index(c.Models, cluster.ScatteredOn(model)), slices.Index(c.Models, model)
+	if min(apart, together) < 0 || max(apart, together) >= len(c.Rates) {
+		return 0, false
+	}
+	_, part, known = c.Ratio(apart, together)
+	return round(part), known && part < 1
+}
+
+// merged gives an entry with one rate for each model: that of gangs on their fewest nodes; of those that are not known there, that of scattered ones.
+func merged(c *cluster.Completion) *cluster.Completion {
+	if !slices.ContainsFunc(c.Models, func(m string) bool { return cluster.ModelOf(m) != m }) {
+		return c
+	}
+	out := &cluster.Completion{Kind: c.Kind, Gang: c.Gang, At: c.At}
+	var from []int // by model
+	for m, name := range c.Models {
+		model := cluster.ModelOf(name)
+		if k := slices.Index(out.Models, model); k < 0 {
+			out.Models, from = append(out.Models, model), append(from, m)
+		} else if c.Rates[from[k]].Rate == 0 {
+			from[k] = m
+		}
+	}
+	for _, m := range from {
+		r := c.Rates[m]
+		if r.Least != nil {
+			least := make([]float64, len(from))
+			for k, o := range from {
+				least[k] = r.Least[o]
+			}
+			r.Least = least
+		}
+		out.Rates = append(out.Rates, r)
+	}
+	return out
 }

@@ -1,9 +1,13 @@
 package profile
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/runtimes"
 )
 
 // The part that a gang keeps on more nodes is measured once it was seen often enough on both; else it is declared.
@@ -39,7 +43,7 @@ func TestScattered(t *testing.T) {
 		{"measured", seen(3, 3), declared, "nlp/lm", 8, 0.6},
 		{"measured, and not declared", seen(3, 3), nil, "nlp/lm", 8, 0.6},
 	} {
-		if got, known := Scatterings(c.declared).Of(c.b, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
+		if got, known := Scatterings(c.declared).Of(c.b, nil, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, known, c.want)
 		}
 	}
@@ -54,5 +58,87 @@ func TestRateOfAGangThatWasNeverTogether(t *testing.T) {
 			t.Errorf("%+v, %v, want %v", p, ok, want)
 		}
 		b.put(&cluster.Profile{Kind: "nlp/lm", Model: "v100", Gang: 8, Rate: 10, Source: cluster.Observed, Samples: 1, At: began})
+	}
+}
+
+// ended draws the run times of a type's jobs, on their fewest nodes and on more by turns: an hour on its fewest, of spread sd.
+func ended(rng *rand.Rand, jobs int, part, sd float64) cluster.Completion {
+	c := cluster.Completion{Kind: "nlp/lm", Gang: 8, Models: []string{"v100", cluster.ScatteredOn("v100")}}
+	for n := range jobs {
+		ran, took := make([]cluster.Span, 2), math.Exp(sd*rng.NormFloat64())*float64(cluster.Hour)
+		if n%2 > 0 {
+			took /= part
+		}
+		ran[n%2] = cluster.Span(took)
+		c.Jobs = append(c.Jobs, cluster.JobRun{Ran: ran, Done: true})
+	}
+	c.Rates = runtimes.Fit(c.Models, c.Jobs, nil)
+	return c
+}
+
+// Run times tell that gangs are slower on more nodes from five jobs of each on, if chance alone does not explain it. They never tell more than there is, but in a
+// few of a hundred draws. Reports and declarations count more.
+func TestScatteredByRunTimes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	for _, c := range []struct {
+		jobs            int
+		part, sd        float64
+		least, mostPast int // draws of 200 in which it is known; in which the part is below the truth
+	}{
+		{8, 0.2, 0.2, 0, 0}, {10, 0.5, 0.1, 195, 10}, {16, 0.5, 0.3, 180, 10}, {16, 1, 0.3, 0, 20}, {40, 1, 1, 0, 10}, {40, 1.2, 0.3, 0, 2}, {60, 0.3, 1, 150, 10},
+	} {
+		known, past, sum := 0, 0, 0.0
+		for range 200 {
+			all := []cluster.Completion{ended(rng, c.jobs, c.part, c.sd)}
+			part, ok := Scatterings(nil).Of(nil, all, "nlp/lm", "v100", 8)
+			if ok {
+				known, sum = known+1, sum+part
+			}
+			if ok && part < c.part {
+				past++
+			}
+			if declared := []cluster.Profile{{Kind: "lm", With: cluster.Scattered, Model: "v100", Gang: 8, Rate: 0.7}}; part != 0 {
+				if part, ok = Scatterings(declared).Of(nil, all, "nlp/lm", "v100", 8); part != 0.7 || !ok {
+					t.Fatalf("declared as 0.7, it counts as %v, %v", part, ok)
+				}
+			}
+		}
+		t.Logf("%+v: known in %d draws, %.2f by the mean; too low in %d", c, known, sum/float64(max(known, 1)), past)
+		if known < c.least || past > c.mostPast || c.jobs < 10 && known > 0 {
+			t.Errorf("%+v: known in %d draws, too low in %d", c, known, past)
+		}
+	}
+}
+
+// Where models are compared, the rate of gangs is that on their fewest nodes; where that is not known, that on more.
+func TestRunTimesByModel(t *testing.T) {
+	k80, v100, apart := cluster.RunRate{Rate: 1, Jobs: 5}, cluster.RunRate{Rate: 4, Jobs: 6}, cluster.RunRate{Rate: 2, Jobs: 7}
+	for _, c := range []struct {
+		models []string
+		rates  []cluster.RunRate
+		want   string
+	}{
+		{[]string{"k80", "v100"}, []cluster.RunRate{k80, v100}, "[k80 v100] 1 4"},
+		{[]string{"k80", "v100", "v100 (scattered)"}, []cluster.RunRate{k80, v100, apart}, "[k80 v100] 1 4"},
+		{[]string{"k80", "v100", "v100 (scattered)"}, []cluster.RunRate{k80, {}, apart}, "[k80 v100] 1 2"},
+		{[]string{"k80", "v100 (scattered)"}, []cluster.RunRate{k80, apart}, "[k80 v100] 1 2"},
+	} {
+		x := cluster.Completion{Kind: "nlp/lm", Gang: 8, Models: c.models, Rates: c.rates}
+		for m := range c.rates {
+			for o := range c.rates {
+				x.Rates[m].Least = append(x.Rates[m].Least, float64(10*m+o+1))
+			}
+		}
+		out := merged(&x)
+		if got := fmt.Sprint(out.Models, out.Rates[0].Rate, out.Rates[1].Rate); got != c.want {
+			t.Errorf("%v: %s, want %s", c.models, got, c.want)
+		}
+		last := 1
+		if out.Rates[1].Rate == 2 {
+			last = len(c.models) - 1
+		}
+		if low, _, ok := out.Ratio(1, 0); !ok || low != float64(10*last+1) {
+			t.Errorf("%v: the bound is %v", c.models, low)
+		}
 	}
 }

@@ -13,18 +13,9 @@ import (
 // learnt returns the evidence with what jobs show that report nothing: run times of jobs that ended since the last round, and GPU
 // counters.
 func (x *Speeds) learnt() evidence.Book {
-	x.shown = evidence.Book{Completions: x.in.Snapshot.Completions, Usages: x.in.Snapshot.Usages}
 	if !x.in.Settings.NoCompletions {
 		x.past(x.in.Snapshot.History)
-		for i := range x.in.Snapshot.Cases {
-			c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
-			switch {
-			case r.Done != 0 && c.Record.Done == 0:
-				x.ended(i)
-			case r.Ran > c.Record.Ran:
-				x.requeued(i)
-			}
-		}
+		finish(x, func(int) bool { return true })
 		if len(x.in.Snapshot.Attempts) > 0 {
 			x.past(unseen(x))
 		}
@@ -34,6 +25,23 @@ func (x *Speeds) learnt() evidence.Book {
 		x.measure(x.in.Snapshot.Uses)
 	}
 	return x.shown
+}
+
+// finish takes the attempts that have ended since the last round, of cases that count.
+func finish(x *Speeds, counts func(i int) bool) {
+	for i := range x.in.Snapshot.Cases {
+		c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
+		switch {
+		case r.Done != 0 && c.Record.Done == 0:
+			if counts(i) {
+				x.ended(i)
+			}
+		case r.Ran > c.Record.Ran:
+			if counts(i) {
+				x.requeued(i)
+			}
+		}
+	}
 }
 
 // held returns the GPUs of one model that a job held in the last round, or in an attempt that no round saw; false = several models, or
@@ -54,7 +62,7 @@ func (x *Speeds) requeued(i int) {
 	c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
 	on := cluster.ModelTime{Ran: r.Ran - c.Record.Ran}
 	if len(c.Record.Held) == 1 {
-		on.Model = c.Record.Held[0].Model
+		on.Model = nameOf(x, i, c.Record.Held[0].Model)
 	}
 	all := slices.Clone(r.RanOn)
 	if k := slices.IndexFunc(all, func(t cluster.ModelTime) bool { return t.Model == on.Model }); k >= 0 {
@@ -80,26 +88,45 @@ func (x *Speeds) ended(i int) {
 	if !one {
 		return
 	}
-	ran, whole := x.attempts(i, []cluster.ModelTime{{Model: gpus.Model, Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}})
-	x.shown.Ended(cluster.Completion{Kind: kindOf(x.in, j, c.Record.Tenant), Gang: gpus.Size.Devices}, ran, evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j)}, j.End)
+	ran, whole := x.attempts(i, []cluster.ModelTime{{Model: nameOf(x, i, gpus.Model), Ran: max(j.End.Sub(j.Start)-j.Suspend, 0)}})
+	x.shown.Ended(cluster.Completion{Kind: kindOf(x.in, j, c.Record.Tenant), Gang: gpus.Size.Devices}, ran,
+		evidence.End{Done: whole && j.Outcome == completed, Chosen: chooses(j, scatters(x) && c.Record.Scattered)}, j.End)
 }
 
-// chooses reports whether a job may be where it is by its user's choice.
-func chooses(j *cluster.Job) bool { return j.Request.Model != "" || j.Request.Features != "" }
+// chooses reports whether a job may be where it is by its user's choice; a scattered one, by its number of nodes.
+func chooses(j *cluster.Job, scattered bool) bool {
+	r := &j.Request
+	return r.Model != "" || r.Features != "" || scattered && (r.Nodes > 1 || r.PerNode > 0 || r.Exclusive)
+}
 
 // attempts returns the run times in which a job did its work, given those of its last attempt; false = it may have done more.
 func (x *Speeds) attempts(i int, last []cluster.ModelTime) (ran []cluster.ModelTime, whole bool) {
 	c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
-	if c.Job.Restarts == 0 && c.Record.Ran == 0 {
+	taken := c.Record.State == cluster.Completing // its last attempt is in RanOn
+	if c.Job.Restarts == 0 && (c.Record.Ran == 0 || taken) {
 		return last, true
+	}
+	all := ranOn(x, i)
+	if known := total(all); known == 0 || known < c.Record.Ran {
+		all = nil
 	}
 	switch manner := manner(x, i); {
 	case manner == cluster.SavesNever:
 		return last, true
-	case manner == cluster.UnknownManner || len(ranOn(x, i)) == 0:
+	case manner == cluster.UnknownManner || all == nil:
 		return last, false
+	case taken:
+		return less(slices.Clone(all), r.Spent), true
 	}
-	return less(slices.Concat(ranOn(x, i), last), r.Spent), true
+	return less(slices.Concat(all, last), r.Spent), true
+}
+
+// total sums run times.
+func total(ran []cluster.ModelTime) (sum cluster.Span) {
+	for _, t := range ran {
+		sum += t.Ran
+	}
+	return sum
 }
 
 // unfinished returns what gives the run times, so far, of the jobs of a type that run or wait to go on.
@@ -110,7 +137,8 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 			all = map[runs][][]cluster.ModelTime{}
 			for i := range x.in.Snapshot.Cases {
 				j := &x.in.Snapshot.Cases[i].Job
-				if !x.in.Cases[i].Live || x.Kinds[i] == "" || chooses(j) {
+				apart := x.in.Cases[i].Runs && len(j.Holds) > 1 && scatters(x) && scattered(x, j.Holds)
+				if !x.in.Cases[i].Live || x.in.Cases[i].Tenant < 0 || chooses(j, apart) {
 					continue
 				}
 				var last []cluster.ModelTime
@@ -118,11 +146,14 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 				if x.in.Cases[i].Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
 					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}
+					if apart {
+						last[0].Model = cluster.ScatteredOn(last[0].Model)
+					}
 				} else if len(ranOn(x, i)) == 0 {
 					continue
 				}
 				ran, _ := x.attempts(i, last)
-				of := runs{x.Kinds[i], count}
+				of := runs{x.Pairs.kind(i), count}
 				all[of] = append(all[of], ran)
 			}
 		}
@@ -135,10 +166,7 @@ const completed = "COMPLETED"
 
 // less takes the cost of stops off run times, from each its part.
 func less(ran []cluster.ModelTime, cost cluster.Span) []cluster.ModelTime {
-	sum := cluster.Span(0)
-	for _, t := range ran {
-		sum += t.Ran
-	}
+	sum := total(ran)
 	for i := range ran {
 		ran[i].Ran -= cluster.Span(cluster.MulDiv(int64(ran[i].Ran), int64(min(cost, sum)), int64(max(sum, 1))))
 	}
@@ -171,7 +199,7 @@ func (x *Speeds) Home(i int) int {
 		began, ran = r.Held[0].Model, x.in.Now.Sub(r.HeldSince)
 	}
 	if was := ranOn(x, i); len(was) > 0 {
-		began, ran = was[0].Model, ran+was[0].Ran
+		began, ran = cluster.ModelOf(was[0].Model), ran+was[0].Ran
 	}
 	switch {
 	case began == "":
@@ -263,8 +291,5 @@ func (x *Speeds) measure(use []cluster.GPUUse) {
 
 // Evidence returns the evidence to remember.
 func (x *Speeds) Evidence() ([]cluster.Completion, []cluster.Usage) {
-	if x.Book == nil {
-		return x.in.Snapshot.Completions, x.in.Snapshot.Usages
-	}
 	return x.shown.Completions, x.shown.Usages
 }

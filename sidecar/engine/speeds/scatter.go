@@ -14,10 +14,39 @@ func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
 	if x.parts == nil {
 		x.parts = profile.Scatterings(x.in.Snapshot.Declared)
 	}
-	if len(x.parts) == 0 && x.book == nil {
+	shown := x.shown.Completions
+	if x.in.Settings.NoEstimates || x.in.Settings.NoCompletions {
+		shown = nil
+	}
+	if len(x.parts) == 0 && x.book == nil && len(shown) == 0 {
 		return 0, false
 	}
-	return x.parts.Of(x.book, x.Pairs.kind(i), x.in.Pools[pool], gang)
+	return x.parts.Of(x.book, shown, x.Pairs.kind(i), x.in.Pools[pool], gang)
+}
+
+// scatters reports whether it matters that gangs are scattered, as their run times show.
+func scatters(x *Speeds) bool { return x.in.Settings.ScatterWait > 0 && !x.in.Settings.NoCompletions }
+
+// watch takes the run times of gangs where no policy divides GPU models: of types that have been scattered since their first such job is seen.
+func watch(x *Speeds) {
+	finish(x, func(i int) bool {
+		c := &x.in.Snapshot.Cases[i]
+		gpus, one := held(c)
+		if !one || gpus.Size.Devices < 2 {
+			return false
+		}
+		_, known := cluster.FindCompletion(x.shown.Completions, x.Pairs.kind(i), gpus.Size.Devices)
+		return known || c.Record.Scattered
+	})
+	x.shown.Fit(x.in.Now, x.unfinished())
+}
+
+// nameOf returns the name in run times of the GPUs of a model that a case had.
+func nameOf(x *Speeds, i int, model string) string {
+	if scatters(x) && x.in.Snapshot.Cases[i].Record.Scattered {
+		return cluster.ScatteredOn(model)
+	}
+	return model
 }
 
 // company returns the condition under which a running job's report counts: the kind beside it on its GPU, or Scattered; "" = it has its
@@ -31,8 +60,11 @@ func company(x *Speeds, i int) cluster.Kind {
 
 // scattered reports whether GPUs of one model are on more nodes than the fewest on which they fit.
 func scattered(x *Speeds, holds []cluster.Holding) bool {
+	if len(holds) < 2 {
+		return false
+	}
 	p := x.in.Pool(holds[0].Model)
-	return p >= 0 && len(holds) > 1 && len(holds) > x.found.Site.Fewest(p, cluster.SizeHeld(holds).Devices)
+	return p >= 0 && len(holds) > x.found.Site.Fewest(p, cluster.SizeHeld(holds).Devices)
 }
 
 // listens reports whether reports are learnt from where no policy divides GPU models.

@@ -49,12 +49,15 @@ type runs struct {
 // Learn updates the speeds of job types: declarations by the administrator and by jobs, and reports since the
 // last round. memory is that of the last round.
 func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Speeds {
-	x := &Speeds{in: in, found: found}
+	x := &Speeds{in: in, found: found, shown: evidence.Book{Completions: in.Snapshot.Completions, Usages: in.Snapshot.Usages}}
 	if !x.in.Settings.Divides() {
 		x.read(x.in.Snapshot.Cases)
 		x.Pairs.in = in
 		if s := in.Snapshot; listens(&s.Settings) && len(s.Progress)+len(s.Profiles)+len(s.Paces) > 0 {
 			x.book = listen(x)
+		}
+		if scatters(x) {
+			watch(x)
 		}
 		return x
 	}
@@ -248,14 +251,19 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	}
 }
 
-// Put writes what the round has learnt into records, by case: run times by model, whose counters were taken, and at what speedup the work of jobs
-// with new leases counts, on the GPUs that they are granted. leases are those after the choice.
+// Put writes what the round has learnt into records, by case: run times by model, whose counters were taken, which running jobs are scattered, and at what speedup
+// the work of jobs with new leases counts, on the GPUs that they are granted. leases are those after the choice.
 func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
 	for i, ran := range x.news.RanOn {
 		records[i].RanOn = ran
 	}
 	for i, at := range x.news.Measured {
 		records[i].Measured = at
+	}
+	for i := range records {
+		if holds := x.in.Snapshot.Cases[i].Job.Holds; scatters(x) && x.in.Cases[i].Runs && (len(holds) > 1 || records[i].Scattered) {
+			records[i].Scattered = scattered(x, holds)
+		}
 	}
 	faster := x.Faster()
 	if faster == nil {

@@ -332,6 +332,102 @@ func TestRunTimes(t *testing.T) {
 	}
 }
 
+// A job that was seen as it cleaned up has done its work in the attempt that was counted then.
+func TestRunTimesOfJobsThatCleanUp(t *testing.T) {
+	s := roundtest.Snapshot(runs(7, cluster.Hour))
+	c := &s.Cases[0]
+	c.Job.State, c.Job.Outcome, c.Job.End, c.Job.Had, c.Job.Holds = cluster.Done, "COMPLETED", now, c.Record.Held, nil
+	c.Record.State, c.Record.Held, c.Record.Ran, c.Record.RanOn = cluster.Completing, nil, cluster.Hour, []cluster.ModelTime{{Model: "v100", Ran: cluster.Hour}}
+	for _, restarts := range []int{0, 1} {
+		s.Completions, c.Job.Restarts, c.Job.Declares = nil, restarts, cluster.Saving{Manner: cluster.SavesOnTerm}
+		x, _ := learn(s, func(in *round.Facts) { in.Records[0].Done = now })
+		completions, _ := x.Evidence()
+		if want := (cluster.JobRun{Ran: []cluster.Span{cluster.Hour}, Done: true, Since: now.Add(-cluster.Hour)}); len(completions) != 1 || !cmp.Equal(completions[0].Jobs, []cluster.JobRun{want}) {
+			t.Errorf("%d restarts: %+v, want %+v", restarts, completions, want)
+		}
+	}
+}
+
+// Run times of gangs on more nodes than they need are apart from those on as few as they need. Where no policy divides GPU models, types count from their first
+// such job on.
+func TestRunTimesOfScatteredGangs(t *testing.T) {
+	known := []cluster.Completion{{Kind: "bio/x", Gang: 2, Models: []string{"v100 (scattered)"}, Rates: []cluster.RunRate{{}}, Jobs: []cluster.JobRun{{Ran: []cluster.Span{cluster.Hour}}}, At: now}}
+	for _, c := range []struct {
+		name      string
+		scattered bool
+		change    func(s *cluster.Snapshot)
+		divides   string // the models on which it is known to have run where a policy divides them
+		plain     string // and where none does
+		chosen    bool
+	}{
+		{"together", false, func(*cluster.Snapshot) {}, "v100", "", false},
+		{"together, of a type that was scattered", false, func(s *cluster.Snapshot) { s.Completions = known }, "v100, v100 (scattered)", "v100, v100 (scattered)", false},
+		{"scattered", true, func(*cluster.Snapshot) {}, "v100 (scattered)", "v100 (scattered)", false},
+		{"scattered by its user", true, func(s *cluster.Snapshot) { s.Cases[0].Job.Request.Nodes = 2 }, "v100 (scattered)", "v100 (scattered)", true},
+		{"scattering does not matter", true, func(s *cluster.Snapshot) { s.Settings.ScatterWait = 0 }, "v100", "", false},
+		{"run times do not count", true, func(s *cluster.Snapshot) { s.Settings.NoCompletions = true }, "", "", false},
+		{"of one GPU", true, func(s *cluster.Snapshot) { s.Cases[0].Record.Held[0].Size = cluster.Whole(1) }, "v100 (scattered)", "", false},
+	} {
+		for _, divide := range []string{"oef:coop", ""} {
+			s := roundtest.Snapshot(runs(7, cluster.Hour))
+			s.Settings.Divide, s.Settings.ScatterWait = divide, cluster.Hour
+			x := &s.Cases[0]
+			x.Job.State, x.Job.Outcome, x.Job.End, x.Record.Scattered = cluster.Done, "COMPLETED", now, c.scattered
+			c.change(s)
+			in, leases := roundtest.Facts(s)
+			in.Records[0].Done = now
+			completions, _ := speeds.Learn(in, new(eligible.Nodes).Find(in, leases, nil), new(profile.Memory)).Evidence()
+			got, want := "", map[bool]string{true: c.plain, false: c.divides}[divide == ""]
+			for _, of := range completions {
+				got = strings.Join(of.Models, ", ")
+				if last := of.Jobs[len(of.Jobs)-1]; last.Chosen != c.chosen || !last.Done {
+					t.Errorf("%s, %q: %+v", c.name, divide, last)
+				}
+			}
+			if got != want {
+				t.Errorf("%s, %q: run times on %q, want %q", c.name, divide, got, want)
+			}
+		}
+	}
+}
+
+// A job that moved from more nodes than it needs to its fewest has run on both, also where no policy divides GPU models.
+func TestRunTimesOfGangsThatMove(t *testing.T) {
+	for _, divide := range []string{"oef:coop", ""} {
+		s := roundtest.Snapshot(waits(7))
+		s.Settings.Divide, s.Settings.ScatterWait = divide, cluster.Hour
+		c := &s.Cases[0]
+		c.Record.Held, c.Record.Scattered = []cluster.ModelSize{{Model: "v100", Size: cluster.Whole(2)}}, true
+		look := func(change func(in *round.Facts)) (records []cluster.Record) {
+			in, leases := roundtest.Facts(s)
+			change(in)
+			x := speeds.Learn(in, new(eligible.Nodes).Find(in, leases, nil), new(profile.Memory))
+			s.Completions, _ = x.Evidence()
+			records = slices.Clone(in.Records)
+			x.Put(records, []*cluster.Lease{nil})
+			return records
+		}
+		moved := runs(7, cluster.Hour)
+		moved.Record = look(func(in *round.Facts) { in.Records[0].Ran = cluster.Hour })[0]
+		moved.Record.Held = c.Record.Held
+		if want := []cluster.ModelTime{{Model: "v100 (scattered)", Ran: cluster.Hour}}; !cmp.Equal(moved.Record.RanOn, want) {
+			t.Fatalf("%q: it ran on %+v, want %+v", divide, moved.Record.RanOn, want)
+		}
+		s.Cases[0] = moved
+		if moved.Record = look(func(*round.Facts) {})[0]; moved.Record.Scattered {
+			t.Errorf("%q: it is scattered on one node", divide)
+		}
+		moved.Job.State, moved.Job.Outcome, moved.Job.End, moved.Job.Restarts, moved.Job.Declares = cluster.Done, "COMPLETED", now, 1, cluster.Saving{Manner: cluster.SavesOnTerm}
+		s.Cases[0] = moved
+		s.Completions = []cluster.Completion{{Kind: "bio/x", Gang: 2, Models: []string{"v100 (scattered)"}, Rates: []cluster.RunRate{{}}, Jobs: []cluster.JobRun{{Ran: []cluster.Span{cluster.Hour}}}, At: now}}
+		look(func(in *round.Facts) { in.Records[0].Done = now })
+		jobs := s.Completions[0].Jobs
+		if last := jobs[len(jobs)-1]; !last.Done || !slices.Equal(last.Ran, []cluster.Span{cluster.Hour, cluster.Hour}) || last.Began != "v100 (scattered)" {
+			t.Errorf("%q: %+v", divide, last)
+		}
+	}
+}
+
 // An attempt that a requeue ended adds to the run time on its model, which the record keeps.
 func TestRequeues(t *testing.T) {
 	for _, c := range []struct {

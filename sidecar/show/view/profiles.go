@@ -68,8 +68,16 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 		all = append(all, Profile{Profile: e})
 		estimates(group{e.Kind, e.With, e.Gang})
 	}
-	for _, c := range plan.State.Completions {
+	for i := range plan.State.Completions {
+		c := &plan.State.Completions[i]
 		estimates(group{kind: c.Kind, gang: c.Gang})
+		for _, model := range models {
+			if part, known := profile.ByRunTimes(c, model); known && snap.Settings.ScatterWait > 0 {
+				jobs := c.Rates[slices.Index(c.Models, cluster.ScatteredOn(model))].Jobs
+				all = append(all, Profile{Profile: cluster.Profile{Kind: c.Kind, With: cluster.Scattered, Model: model, Gang: c.Gang, Rate: part, Relative: true, Source: cluster.Estimated,
+					Method: cluster.ByCompletions, Samples: jobs, At: c.At, Basis: fmt.Sprintf("run times of %d scattered jobs that completed; at most", jobs)}})
+			}
+		}
 	}
 	for _, u := range plan.State.Usages {
 		estimates(group{kind: u.Kind, gang: u.Gang})
