@@ -20,6 +20,7 @@ func TestGangsApart(t *testing.T) {
 		{"nothing is known", []float64{0, 0, 0}, nil, 8.0 / 9},
 		{"all fit together", []float64{0.5, 0.5, 0.5}, []int{1000}, 8.0 / 9},
 		{"half as fast", []float64{0.5, 0.5, 0.5}, []int{750}, 2.0/3 + 0.5*2.0/9},
+		{"none fits together", []float64{0.5, 0.5, 0.5}, []int{0}, 0.5 * 8.0 / 9},
 		{"one is nearly as fast", []float64{0.999, 0.001, 0.001}, []int{750}, 8.0 / 9},
 	} {
 		q := cluster.AllocationRequest{Pools: []cluster.GPUs{{Model: "v100", Count: 8}}, Together: c.together}
