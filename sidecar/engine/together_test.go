@@ -97,7 +97,7 @@ func TestLearnsScatteringFromRunTimes(t *testing.T) {
 		{"none may wait", func(s *cluster.Settings) { s.ScatterWait = 0 }, false},
 	} {
 		w := newWorld(t, simtest.Product(), []int{4, 4, 4}, "a")
-		w.Virtual.Speeds = sim.Speeds{sim.Task{Kind: "lm", GPUs: 2}: {"v100": sim.Rate{Speed: sim.Reference, Apart: sim.Reference / 4}}}
+		w.Speeds = sim.Speeds{sim.Task{Kind: "lm", GPUs: 2}: {"v100": sim.Rate{Speed: sim.Reference, Apart: sim.Reference / 4}}}
 		w.Settings.ScatterWait = 8 * hour
 		c.change(&w.Settings)
 		for range 2 {
