@@ -70,14 +70,19 @@ func TestJobsMoveForAGang(t *testing.T) {
 // Jobs do not move where that would destroy their work, or more of them than reclaim.max.
 func TestMovesForAGangHaveLimits(t *testing.T) {
 	for name, limit := range map[string]struct {
-		job func(*sim.Work)
-		set func(*cluster.Settings)
+		job, gang func(*sim.Work)
+		set       func(*cluster.Settings)
 	}{
-		"jobs that never save":        {neverSaves, func(*cluster.Settings) {}},
-		"starts that cost 10 minutes": {nil, func(s *cluster.Settings) { s.StartCost = 10 * minute }},
-		"two reclaims a round":        {nil, func(s *cluster.Settings) { s.MaxReclaims = 2 }},
+		"jobs that never save":        {neverSaves, nil, func(*cluster.Settings) {}},
+		"starts that cost 10 minutes": {nil, nil, func(s *cluster.Settings) { s.StartCost = 10 * minute }},
+		"two reclaims a round":        {nil, nil, func(s *cluster.Settings) { s.MaxReclaims = 2 }},
+		"a gang of a minute":          {nil, func(j *sim.Work) { j.Limit = minute }, func(*cluster.Settings) {}},
 	} {
 		w, gang := scattered(t, limit.job, limit.set)
+		if limit.gang != nil {
+			w.Cancel(gang)
+			gang = w.submit("b", 4, forever, limit.gang)
+		}
 		w.Run(term)
 		w.state(gang, cluster.Waiting)
 		if n := len(w.done(cluster.Notify)); n > 0 {

@@ -17,8 +17,8 @@ func compacts(s *cluster.Settings) bool { return s.CompactPercent > 0 && !s.Divi
 
 // compact gives idle GPUs to gangs that they fit in number but not on their nodes, in the order of turns: jobs whose
 // leases were just renewed move to idle GPUs of other nodes when their terms end. They keep their number of GPUs, so all
-// that other tenants lose is the cost of the moves: at most CompactPercent of the GPU time of the gang in a term. The
-// stop budget holds as for all leases that end.
+// that other tenants lose is the cost of the moves: at most CompactPercent of the GPU time that the gang can use in a term, and no more than
+// the gang loses by beginning on other nodes if it could. The stop budget holds as for all leases that end.
 func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice) {
 	if !compacts(x.f.In.Settings) || len(choice.Renewed) == 0 || len(choice.Scattered) == 0 {
 		return
@@ -46,8 +46,12 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.f.In.Now, End: max(k.Ends.By, lease.Next(x.f.In.Now, x.f.In.Settings)), Displace: place.Anybodys, Stops: true, Max: left}
-		most := cluster.GPUTime(cluster.MulDiv(int64(k.In(d.Pool).Over(x.f.In.Settings.Term)), int64(x.f.In.Settings.CompactPercent), 100))
-		if p := &choice.Passed[d.Candidate]; p.Code == cluster.ReasonTogether { // it loses no more by beginning on other nodes
+		uses := x.f.In.Settings.Term
+		if limit := x.f.In.Limit(k.Case); limit > 0 {
+			uses = min(uses, limit)
+		}
+		most := cluster.GPUTime(cluster.MulDiv(int64(k.In(d.Pool).Over(uses)), int64(x.f.In.Settings.CompactPercent), 100))
+		if p := &choice.Passed[d.Candidate]; p.Code == cluster.ReasonTogether {
 			ask.Together, most = true, min(most, k.In(d.Pool).Over(p.Until.Sub(x.f.In.Now)))
 		}
 		gang, moves, ok := place.Compact(board, ask, most, mover)
