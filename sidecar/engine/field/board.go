@@ -41,12 +41,9 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 		old.Close(node)
 	}
 	old.Await(len(f.In.Cases))
-	for i, l := range f.Hand.Leases {
-		st, mark, spots := &f.In.Cases[i], &f.Hand.Marks[i], f.room.base.held[i].spots
-		if !st.Live || !st.Runs {
-			continue
-		}
-		if !mark.Stoppable {
+	for _, i := range f.room.base.runs {
+		l, spots := f.Hand.Leases[i], f.room.base.held[i].spots
+		if !f.Hand.Marks[i].Stoppable {
 			place.Bind(old, spots)
 		}
 		if l == nil || l.State == cluster.Granted {
@@ -65,8 +62,10 @@ type base struct {
 	site   *place.Site    // nil = the board must be filled anew
 	across cluster.Across // settings of sharing for which it is
 	slices bool
-	held   []holding // by case
-	was    []holding // of the round before
+	held   []holding        // by case
+	was    []holding        // of the round before
+	leases []*cluster.Lease // by case, that the board has; empty = those of an earlier round
+	runs   []int            // the cases that run
 }
 
 // holding is all that is on the board for a case.
@@ -78,6 +77,7 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
+	b.leases = b.leases[:0]
 	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across || b.slices != (f.In.Settings.Slices != nil) {
 		b.site = nil
 		return
@@ -106,21 +106,38 @@ func (b *base) update(f *Field) {
 		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
 		clear(b.held)
 	}
-	for i := range f.In.Cases {
-		var now holding
-		switch st, l := &f.In.Cases[i], f.Hand.Leases[i]; {
-		case !st.Live:
-		case l != nil && l.State == cluster.Granted:
-			now.granted, now.nodes = true, l.Nodes
-		case !st.Waits:
-			now.nodes = f.In.Snapshot.Cases[i].Job.Holds
+	if len(b.leases) == len(f.In.Cases) {
+		for i, l := range f.Hand.Leases {
+			if l != b.leases[i] {
+				b.move(f, i)
+			}
 		}
-		if was := &b.held[i]; !now.same(was) {
-			place.Fill(b.board, was.spots, -1)
-			now.spots = b.site.Spots(now.nodes, f.In.Sharer(i), nil)
-			place.Fill(b.board, now.spots, 1)
-			*was = now
+	} else {
+		b.runs = b.runs[:0]
+		for i := range f.In.Cases {
+			if b.move(f, i); f.In.Cases[i].Runs {
+				b.runs = append(b.runs, i)
+			}
 		}
+	}
+	b.leases = append(b.leases[:0], f.Hand.Leases...)
+}
+
+// move brings what the board has of a case up to date.
+func (b *base) move(f *Field, i int) {
+	var now holding
+	switch st, l := &f.In.Cases[i], f.Hand.Leases[i]; {
+	case !st.Live:
+	case l != nil && l.State == cluster.Granted:
+		now.granted, now.nodes = true, l.Nodes
+	case !st.Waits:
+		now.nodes = f.In.Snapshot.Cases[i].Job.Holds
+	}
+	if was := &b.held[i]; !now.same(was) {
+		place.Fill(b.board, was.spots, -1)
+		now.spots = b.site.Spots(now.nodes, f.In.Sharer(i), nil)
+		place.Fill(b.board, now.spots, 1)
+		*was = now
 	}
 }
 

@@ -315,21 +315,57 @@ func (x *search) onSoft(sl split) []choice {
 			}
 		}
 	}
-	slices.SortStableFunc(seen[must:], func(a, b choice) int {
-		size := 0
-		if sl.per == 0 {
-			size = cmp.Compare(b.gpus, a.gpus)
+	less := func(a, b *choice) bool {
+		switch {
+		case sl.per == 0 && a.gpus != b.gpus:
+			return a.gpus > b.gpus
+		case a.worst != b.worst:
+			return a.worst > b.worst
+		case a.freed != b.freed:
+			return a.freed < b.freed
 		}
-		return cmp.Or(size, cmp.Compare(b.worst, a.worst), cmp.Compare(a.freed, b.freed), dislikes(x, sl.nodes, a.slot)-dislikes(x, sl.nodes, b.slot), cmp.Compare(a.spare, b.spare))
-	})
+		if one, other := dislikes(x, sl.nodes, a.slot), dislikes(x, sl.nodes, b.slot); one != other {
+			return one < other
+		}
+		return a.spare < b.spare
+	}
+	if len(seen) < sl.nodes {
+		return nil
+	}
+	best(seen[must:], sl.nodes-must, less)
 	if sl.per != 0 {
-		if len(seen) < sl.nodes {
-			return nil
-		}
 		return x.needed(seen[:sl.nodes])
 	}
-	found := deal(seen, sl.nodes, x.sp.Request.Size.Devices)
-	return x.needed(found)
+	return x.needed(deal(seen, sl.nodes, x.sp.Request.Size.Devices))
+}
+
+// best brings the first n of a list in order to its front; of equal ones, the first in the list.
+func best(list []choice, n int, less func(a, b *choice) bool) {
+	const few = 8 // for which looking through the list is cheaper than sorting it
+	if n > few {
+		slices.SortStableFunc(list, func(a, b choice) int {
+			switch {
+			case less(&a, &b):
+				return -1
+			case less(&b, &a):
+				return 1
+			}
+			return 0
+		})
+		return
+	}
+	for k := range min(n, len(list)) {
+		at := k
+		for i := k + 1; i < len(list); i++ {
+			if less(&list[i], &list[at]) {
+				at = i
+			}
+		}
+		if c := list[at]; at > k {
+			copy(list[k+1:at+1], list[k:at])
+			list[k] = c
+		}
+	}
 }
 
 // noRank is the worst rank, of a choice that displaces no lease.

@@ -27,6 +27,7 @@ type Facts struct {
 	pools    ofPools
 	keys     []cluster.JobKey  // by case: cases are too large to search in them
 	controls []cluster.Control // that cases have
+	whole    bool              // no node has shards
 }
 
 // ofPools has what is made for each pool.
@@ -114,6 +115,10 @@ func (f *Facts) Open(s *cluster.Snapshot, o *Opening) (events []cluster.Event) {
 		f.Tenants = append(f.Tenants, o.Ledger.Tenants[i].Tenant)
 	}
 	f.weigh(s.Tenants)
+	f.whole = true
+	for i := range s.Nodes {
+		f.whole = f.whole && s.Nodes[i].Shards == 0
+	}
 	f.Cases = slices.Grow(f.Cases[:0], len(s.Cases))[:len(s.Cases)]
 	f.controls = f.controls[:0]
 	for i := range f.Cases {
@@ -268,8 +273,11 @@ func (f *Facts) Expiring(i int, l *cluster.Lease) bool {
 }
 
 // Sharer returns with whom a case may be on one GPU, if it asks for a part of one, or has one: with those of the same number; 0 = with anybody. The
-// numbers are the same in all rounds with the same settings.
+// numbers are the same in all rounds with the same settings and nodes.
 func (f *Facts) Sharer(i int) int {
+	if f.whole {
+		return 0
+	}
 	c := &f.Snapshot.Cases[i]
 	part := func(h cluster.Holding) bool { return !h.Size.IsWhole() }
 	switch {

@@ -16,6 +16,7 @@ import (
 // Chooser chooses leases by fair share. It is kept from round to round to reuse its memory.
 type Chooser struct {
 	board, kept *place.Board    // kept: the one for claims
+	likely      *place.Board    // of GPUs that will be free soonest
 	ranks       []int           // by case
 	mayRecall   []bool          // by case
 	choices     [2]lease.Memory // of managed jobs, and of observed jobs

@@ -26,6 +26,7 @@ func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster
 	for k := range in.Claims {
 		others = append(others, in.Claims[k].Claim)
 	}
+	var soon *place.Board // nil = it has to be laid out
 	for _, cl := range x.f.In.Snapshot.Claims {
 		if !cl.Gathers {
 			continue
@@ -36,16 +37,20 @@ func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
-		nodes, ok := x.soonest(x.likely(others), in, &in.Candidates[k], p)
+		if soon == nil {
+			soon = x.likely(others)
+		}
+		nodes, ok := x.soonest(soon, in, &in.Candidates[k], p)
 		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
 			continue
 		}
 		cl.Nodes = nodes
 		if claimed, ok := x.whole(in, k, p, cl, others); ok {
-			ready = append(ready, claimed)
+			ready, soon = append(ready, claimed), nil
 			continue
 		}
 		board.Gather(nodes)
+		hold(x.f, soon, &cl)
 		x.f.Hand.Claims = append(x.f.Hand.Claims, cl)
 		x.bar(in, nodes)
 	}
@@ -100,11 +105,11 @@ func (x *contest) keep(board *place.Board) {
 // longest are displaced last.
 func (x *contest) likely(others []cluster.Claim) *place.Board {
 	ends := drains(x)
-	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
+	x.c.likely = x.f.Lay(x.c.likely, func(i int) (field.Soft, bool) {
 		return field.Soft{Owner: int(x.f.Due.Queued[i].Queue), Rank: -int(ends[i] / cluster.Second), End: x.f.In.Now}, x.f.Hand.Leases[i].State != cluster.Ending
 	})
-	x.without(x.c.kept, others)
-	return x.c.kept
+	x.without(x.c.likely, others)
+	return x.c.likely
 }
 
 // drains returns, by case, how long it is likely to take until a lease and all leases of its nodes that are likely to
@@ -115,8 +120,11 @@ func drains(x *contest) []cluster.Span {
 	out := make([]cluster.Span, len(x.f.Hand.Leases))
 	var line []int
 	for i, l := range x.f.Hand.Leases {
-		if l != nil && x.f.In.Cases[i].Runs {
-			out[i], line = x.lasts(i), append(line, i)
+		if l == nil || !x.f.In.Cases[i].Runs {
+			continue
+		}
+		if out[i] = x.lasts(i); out[i] > 0 {
+			line = append(line, i)
 		}
 	}
 	slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(out[a], out[b]) })
@@ -182,13 +190,14 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 		spec.Require = append(spec.Require, n.Node)
 	}
 	shape := x.f.Site.Shape(spec)
+	near := func(h cluster.Holding) bool { return slices.Contains(spec.Require, h.Node) }
 	ends := func(i int) cluster.Instant { // as soon as possible, but not in its term
 		l := x.f.Hand.Leases[i]
 		return min(l.End, max(x.f.In.Now.Add(l.NoticeIn(x.f.In.Settings)), x.f.Stops.Boundary(i, max(l.Start, l.Granted))))
 	}
 	x.c.kept = x.f.Lay(x.c.kept, func(i int) (field.Soft, bool) {
 		st, who, owes, l := &x.f.In.Cases[i], &x.f.Due.Queued[i], &x.f.Stops.Owes[i], x.f.Hand.Leases[i]
-		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
+		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active || !slices.ContainsFunc(l.Nodes, near) {
 			return field.Soft{}, false
 		}
 		at, j := ends(i), x.f.Stops.Stop(i)

@@ -85,7 +85,8 @@ type recalls struct {
 	most    int                       // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
-	users   []lease.UserTurn // with every lease charged to its end; nil = users do not matter
+	places  map[place.Ask]spot // on the board as it is
+	users   []lease.UserTurn   // with every lease charged to its end; nil = users do not matter
 }
 
 // byQueue is a value for each queue and pool.
@@ -106,9 +107,25 @@ const nobody cluster.Span = 1 << 62
 // refusal is a shape for which a tenant may not recall leases of others in a pool.
 type refusal struct{ tenant, shape, pool int }
 
+// spot is the place for an ask, if there is one.
+type spot struct {
+	place.Placement
+	ok bool
+}
+
+// fit returns the place for an ask on the board. Many jobs ask for the same.
+func (r *recalls) fit(a place.Ask) (place.Placement, bool) {
+	found, known := r.places[a]
+	if !known {
+		found.Placement, found.ok = r.board.Fit(a)
+		r.places[a] = found
+	}
+	return found.Placement, found.ok
+}
+
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.f.In.Pools), len(x.f.Due.Queues)
-	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, places: map[place.Ask]spot{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n), holds: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n)}
 	r.lacks, r.gangs = field.Lacking(x.f, r.ends())
@@ -280,13 +297,13 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
 	if no := (refusal{k.Tenant, k.Shape, pool}); (r.lacking(k, pool) || r.ahead(k, pool)) && !r.refused[no] {
-		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
+		if found, ok = r.fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
 			r.refused[no], ok = true, false
 		}
 	}
 	if !ok && own {
 		ask.Displace = place.Own + k.Tenant
-		if found, ok = r.board.Fit(ask); ok && !r.ownYield(found.Displaced, k) {
+		if found, ok = r.fit(ask); ok && !r.ownYield(found.Displaced, k) {
 			return false
 		}
 	}
@@ -299,6 +316,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	x.f.Hourly.Count(k.Case, found.Displaced)
 	r.board.Take(found)
+	clear(r.places)
 	if x.f.Limits != nil {
 		x.f.Limits.Take(k.Case, true)
 	}
