@@ -24,7 +24,11 @@ func (d *division) leveled(need []float64, key func(m int) []float64) levels {
 	if d.in.plain() {
 		return levels{d: d}
 	}
-	return levels{d, d.solve(d.in.space(key), need)}
+	s := d.in.space(key)
+	likely := d.likely(s, need)
+	v := d.solve(s, need)
+	begin(v, likely)
+	return levels{d, v}
 }
 
 // instance is the jobs with a need as the price solver has them.
