@@ -27,13 +27,13 @@ type Facts struct {
 	pools    ofPools
 	keys     []cluster.JobKey  // by case: cases are too large to search in them
 	controls []cluster.Control // that cases have
-	whole    bool              // no node has shards
 }
 
 // ofPools has what is made for each pool.
 type ofPools struct {
 	single [][]int // a list of that pool alone
 	worths cluster.PoolWorths
+	whole  bool // no node has shards
 }
 
 // Owned is the GPUs of tenants in cells of their own, by pool, then tenant.
@@ -115,9 +115,9 @@ func (f *Facts) Open(s *cluster.Snapshot, o *Opening) (events []cluster.Event) {
 		f.Tenants = append(f.Tenants, o.Ledger.Tenants[i].Tenant)
 	}
 	f.weigh(s.Tenants)
-	f.whole = true
+	f.pools.whole = true
 	for i := range s.Nodes {
-		f.whole = f.whole && s.Nodes[i].Shards == 0
+		f.pools.whole = f.pools.whole && s.Nodes[i].Shards == 0
 	}
 	f.Cases = slices.Grow(f.Cases[:0], len(s.Cases))[:len(s.Cases)]
 	f.controls = f.controls[:0]
@@ -275,7 +275,7 @@ func (f *Facts) Expiring(i int, l *cluster.Lease) bool {
 // Sharer returns with whom a case may be on one GPU, if it asks for a part of one, or has one: with those of the same number; 0 = with anybody. The
 // numbers are the same in all rounds with the same settings and nodes.
 func (f *Facts) Sharer(i int) int {
-	if f.whole {
+	if f.pools.whole {
 		return 0
 	}
 	c := &f.Snapshot.Cases[i]
