@@ -52,7 +52,7 @@ func (g *ground) play(ctx context.Context, batch []pairing, o options) ([]row, e
 	return rows, ctx.Err()
 }
 
-// match plays a pairing: both tenants are honest for two terms; then all jobs end, the strategist comes, and two terms later the other
+// match plays a pairing: both tenants are honest for two terms, or gangs report; then all jobs end, the strategist comes, and two terms later the other
 // tenant, which is honest. From there on their GPUs are measured.
 func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.WaitGroup) (r row) {
 	length := time.Duration(o.terms) * o.term
@@ -74,14 +74,17 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 	defer stop()
 	looks.Go(func() { s.look(looking) })
 
-	before, rival := honest, honest
+	before, rival, first := honest, honest, 2*o.term
+	if p.gangs { // three reports of each
+		first = 10 * o.term
+	}
 	if p.slices {
 		before, rival = honestTurns, honestTurns
 	}
 	if p.before != nil {
 		before = strategy{name: p.name, play: p.before, depth: honest.depth}
 	}
-	s.during(ctx, 2*o.term, s.plays("alice", before), s.plays("bob", rival))
+	s.during(ctx, first, s.plays("alice", before), s.plays("bob", rival))
 	if p.rival != nil {
 		rival = *p.rival
 	}

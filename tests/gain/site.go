@@ -151,7 +151,14 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	}
 	s.daemon = &testsidecar.Daemon{Bin: g.bin, Config: filepath.Join(s.Dir, "fairlease.yaml"), Log: filepath.Join(s.Dir, "fairlease.log")}
 	if p.pairs {
-		more = strings.Replace(more, "slices: on", "slices: on, pairs: on", 1) + fmt.Sprintf("models: {progress: {folder: %s}}\n", filepath.Dir(s.Home("alice")))
+		more = strings.Replace(more, "slices: on", "slices: on, pairs: on", 1)
+	}
+	every := 10
+	if p.gangs { // most leases are of 10 s
+		every = 1
+	}
+	if p.pairs || p.gangs {
+		more += fmt.Sprintf("models: {progress: {folder: %s, every: %ds}}\n", filepath.Dir(s.Home("alice")), every)
 	}
 	settings := s.settings(strings.Join(names, ", "), license) + more +
 		fmt.Sprintf("database: {url: %q}\nfiles: {heartbeats: %s, state: %s}\n", dsn, s.HeartbeatDir(), filepath.Join(g.dir, fmt.Sprintf("state%d", n)))

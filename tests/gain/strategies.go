@@ -31,6 +31,7 @@ type strategy struct {
 	settings string                             // further lines of fairlease.yaml
 	slices   bool                               // on a site with one GPU, whose jobs take turns
 	pairs    bool                               // or run at the same time; they are judged by the steps that they do
+	gangs    bool                               // its jobs are gangs on any nodes, which report their steps
 }
 
 // shape is the size of a job.
@@ -62,8 +63,11 @@ var honestTurns = strategy{name: "honest turns", does: "a long job that takes tu
 // other one less.
 var honestPairs = inPairs("honest pairs", "a long job that reports its steps; beside that of the other tenant it does 90 % of them, and the other one 30 %", "$n")
 
+// honestGangs is that by which strategies are judged whose gangs report wrong steps. In truth they are as fast on any nodes.
+var honestGangs = anywhere("honest gangs", "long gangs of two GPUs on any nodes, which report their steps", 10, 10)
+
 // references are the honest strategies.
-var references = []strategy{honest, honestLong, honestTurns, honestPairs}
+var references = []strategy{honest, honestLong, honestTurns, honestPairs, honestGangs}
 
 // isHonest tells whether others are judged by a strategy.
 func (x *strategy) isHonest() bool {
@@ -77,6 +81,8 @@ func (x *strategy) judgedBy() strategy {
 		return honestPairs
 	case x.slices:
 		return honestTurns
+	case x.gangs:
+		return honestGangs
 	}
 	if x.keeps || x.play == nil && slices.ContainsFunc(x.shapes(), func(s shape) bool { return s.seconds == hour }) {
 		return honestLong
@@ -345,6 +351,8 @@ var strategies = []strategy{
 	inPairs("pairs that boast", "a long job that reports its steps, three times as many while both run", "$((n+2*both))"),
 	inPairs("pairs that understate", "a long job that reports its steps, a third of them while it has the GPU to itself", "$((n/3+both*2/3))"),
 	inPairs("pairs that fall silent", "a long job that reports its steps until both have run once", "$([ $both = 0 ] && echo $n)"),
+	anywhere("scattering looks slow", "long gangs of two GPUs on any nodes, which report a tenth of their steps on more nodes than they need", 10, 1),
+	anywhere("scattering looks fast", "long gangs of two GPUs on any nodes, which report a tenth of their steps on as few nodes as they need", 1, 10),
 	{name: "reservation flip", does: "a node is reserved for the account; long jobs that save get ReservationName=course once they run", depth: 6, jobs: long, args: savesOn, running: []string{"ReservationName=course"}, prepare: course},
 }
 
@@ -501,6 +509,28 @@ func inPairs(name, does, reports string) strategy {
 		return alive(1, strategy{args: turning(modest), script: steps(percent, reports)}, nil)
 	}
 	return strategy{name: name, does: does, slices: true, pairs: true, play: job(90, reports), rival: &strategy{play: job(30, "$n")}}
+}
+
+// anywhere is a strategy of gangs on any nodes, which report so many steps a second on one node, and so many on more. Before the match they ask for one node or for
+// two, so that both speeds are known.
+func anywhere(name, does string, one, more int) strategy {
+	gangs := strategy{name: name, depth: 8, args: []string{"-t", "90", "-n2", "--gpus=2", "--comment=saves=term,kind=gang", "--open-mode=append"}, script: func(int) string {
+		return fmt.Sprintf(`#!/bin/bash
+n=0 add=%d
+[ $SLURM_JOB_NUM_NODES = 1 ] || add=%d
+[ ! -s steps-$SLURM_JOB_ID ] || read -r n <steps-$SLURM_JOB_ID
+while sleep 1; do
+  n=$((n+add))
+  echo $n >steps-$SLURM_JOB_ID
+  echo '{"job":"'$SLURM_JOB_ID'","steps":'$n'}' >report-$SLURM_JOB_ID && mv report-$SLURM_JOB_ID $SLURM_JOB_ID.json
+done
+`, one, more)
+	}}
+	first := gangs
+	first.jobs = []shape{{seconds: hour, args: []string{"-N1"}}, {seconds: hour, args: []string{"-N2"}}}
+	gangs.jobs = []shape{{seconds: hour}}
+	gangs.gangs, gangs.does, gangs.before = true, does, func(ctx context.Context, p *player) { p.stream(ctx, first) }
+	return gangs
 }
 
 // lasting does something to each job, by the time for which it has been in its state.
