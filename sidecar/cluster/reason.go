@@ -73,7 +73,8 @@ type Reason struct {
 	Free GPUCount `json:"free,omitempty"`
 	// Behind is its tenant's deficit, as time at the tenant's entitlement. Other and OtherBehind
 	// are the tenant that went first. Where a policy divides heterogeneous GPUs between jobs, not
-	// tenants, Queue is set, Behind is of the job itself, and OtherJob went first.
+	// tenants, Queue is set, Behind is of the job itself, and OtherJob went first. Of three jobs that take turns on a GPU, OtherJob is the third, beside
+	// this one and For.
 	Behind      Span   `json:"behind,omitempty"`
 	Other       string `json:"other,omitempty"`
 	OtherBehind Span   `json:"other_behind,omitempty"`

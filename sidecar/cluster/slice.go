@@ -7,10 +7,25 @@ type Slices struct {
 	Quantum Span        `json:"quantum"`          // length of a turn
 	Memory  []GPUMemory `json:"memory,omitempty"` // of GPUs, where it is not known from counters; sorted by model
 	Pairs   bool        `json:"pairs,omitempty"`  // two jobs run at the same time where neither is slower than in turns
+	Jobs    int         `json:"jobs,omitempty"`   // at most so many on a GPU; 0 = two
 }
 
-// Slice is the part of a GPU that a job has instead of a whole one. Slurm gives each of two jobs half of the shards of a GPU, and fairlease
-// suspends them in turn: each uses the whole GPU for half of the time.
+// Most gives the number of jobs that take turns on a GPU at most.
+func (s *Slices) Most() int { return max(s.Jobs, 2) }
+
+// Part gives the part of a GPU that each of them has.
+func (s *Slices) Part() MicroGPU { return WholeGPU / MicroGPU(s.Most()) }
+
+// Shards gives the shards that each of them has of a GPU with so many; 0 = these cannot be divided among them.
+func (s *Slices) Shards(of int) int {
+	if of%s.Most() != 0 {
+		return 0
+	}
+	return of / s.Most()
+}
+
+// Slice is the part of a GPU that a job has instead of a whole one. Slurm gives each of two jobs half of the shards of a GPU, or each of three a
+// third, and fairlease suspends all but one of them in turn: each uses the whole GPU for its part of the time.
 type Slice struct {
 	Ask     string  `json:"ask"`            // its user's own words for the GPU, which are restored when it has its next lease, or is released
 	Request Request `json:"request"`        // its user's own request
@@ -51,8 +66,9 @@ const mostTaken = 3
 // ResumedByOwner reports whether its owner resumes it in the turns of its partner.
 func (s *Slice) ResumedByOwner() bool { return s != nil && s.Taken >= mostTaken }
 
-// sliceMemory is the most of a GPU's memory, in percent, that a job that takes turns may need: two of them leave a tenth.
-const sliceMemory = 45
+// sliceMemory is the most of a GPU's memory, in percent, that the jobs that take turns there may need together. Each may need an equal part of that:
+// Slurm chooses the GPU, so any of them must fit together.
+const sliceMemory = 90
 
 // Fits reports whether a job is known to need so little memory of a GPU of a model that it may take turns there: by its user's word, or by what jobs of
 // its type used, if that is more. The sizes of GPUs are known from counters, or from the settings.
@@ -77,7 +93,7 @@ func (s *Slices) Fits(j *Job, model string, sizes []GPUMemory, used []MemoryUse)
 			need = max(need, m.Bytes)
 		}
 	}
-	return need > 0 && need <= size/100*sliceMemory
+	return need > 0 && need <= size/100*int64(sliceMemory/s.Most())
 }
 
 // Words gives the request for its part, in Slurm's words.

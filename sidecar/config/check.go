@@ -225,6 +225,8 @@ func (k *checker) slices() {
 	k.oneOf("sharing.slices", s.Slices, off, on)
 	k.oneOf("sharing.pairs", s.Pairs, off, on)
 	k.must(s.Pairs == off || s.Slices == on, "sharing.pairs", "needs %s: turns show whether jobs do more at the same time; write slices: on", k.where("sharing.slices", s.Slices))
+	k.must(s.Jobs == 2 || s.Jobs == 3, "sharing.jobs", "must be 2 or 3, got %d", s.Jobs)
+	k.must(s.Jobs == 2 || s.Pairs == off, "sharing.jobs", "%s lets two jobs of a GPU run at the same time, and three do not; write jobs: 2, or pairs: off", k.where("sharing.pairs", s.Pairs))
 	k.must(s.Quantum >= leastQuantum && s.Quantum <= longestQuantum, "sharing.quantum", "must be %v to %v, got %v", leastQuantum, longestQuantum, s.Quantum)
 	for _, model := range sortedKeys(s.Memory) {
 		_, err := cluster.ParseMemory(s.Memory[model])

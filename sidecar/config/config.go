@@ -291,6 +291,7 @@ type Sharing struct {
 	Across  string            `yaml:"across"`
 	Slices  string            `yaml:"slices"`
 	Pairs   string            `yaml:"pairs"`
+	Jobs    int               `yaml:"jobs"`
 	Quantum Duration          `yaml:"quantum"`
 	Memory  map[string]string `yaml:"memory"`
 }
@@ -300,7 +301,7 @@ func (s *Sharing) slices() *cluster.Slices {
 	if s.Slices != on {
 		return nil
 	}
-	out := &cluster.Slices{Quantum: s.Quantum.Span(), Pairs: s.Pairs == on}
+	out := &cluster.Slices{Quantum: s.Quantum.Span(), Pairs: s.Pairs == on, Jobs: s.Jobs}
 	for _, model := range sortedKeys(s.Memory) {
 		bytes, _ := cluster.ParseMemory(s.Memory[model]) // checked
 		out.Memory = append(out.Memory, cluster.GPUMemory{Model: model, Bytes: bytes})
@@ -468,7 +469,7 @@ func Default() *Config {
 		Start:      Begin{Cost: 5 * minute},
 		Reclaim:    Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:     Recall{FirstLease: true},
-		Placing:    Placing{Compact: Compact{MaxCost: 25, MaxWait: 8 * hour}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}, SlowNodes: SlowNodes{Below: 85}},
+		Placing:    Placing{Compact: Compact{MaxCost: 25, MaxWait: 8 * hour}, Sharing: Sharing{Across: anyUser, Slices: off, Pairs: off, Jobs: 2, Quantum: Duration(cluster.Minute), Memory: map[string]string{}}, SlowNodes: SlowNodes{Below: 85}},
 		Fairness:   Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:     Credit{Cap: 2 * hour},
 		Burst:      Burst{Max: 2000},

@@ -131,6 +131,8 @@ func TestProblems(t *testing.T) {
 		{"preemption", "preemption: ignore\n", `f.yaml:1: preemption: "ignore" is not known; write one of observe, known`},
 		{"canary of no jobs", "mode: canary\ncanary_jobs: {percent: 0}\n", "f.yaml:2: canary_jobs.percent: must be 1 to 100 percent, got 0"},
 		{"canary without a name", "canary_jobs: {users: [\"\"]}\n", "f.yaml:1: canary_jobs.users: contains an empty name; remove it"},
+		{"jobs on a GPU", "sharing: {slices: on, jobs: 4}\n", "f.yaml:1: sharing.jobs: must be 2 or 3, got 4"},
+		{"three at the same time", "sharing: {slices: on, pairs: on, jobs: 3}\n", "f.yaml:1: sharing.jobs: sharing.pairs (on, f.yaml:1) lets two jobs of a GPU run at the same time, and three do not; write jobs: 2, or pairs: off"},
 		{"mode", "mode: on\n", `f.yaml:1: mode: "on" is not known; write one of observe, canary, act`},
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},

@@ -19,11 +19,14 @@ func sliced(t *testing.T, nodes int) *simtest.World {
 	return slicedOn(t, simtest.Nodes("n", "v100", nodes, 2))
 }
 
-func slicedOn(t *testing.T, all []cluster.Node) *simtest.World {
+func slicedOn(t *testing.T, all []cluster.Node) *simtest.World { return slicedAmong(t, all, 2) }
+
+// slicedAmong lets so many jobs take turns on a GPU.
+func slicedAmong(t *testing.T, all []cluster.Node, jobs int) *simtest.World {
 	set := simtest.Product()
-	set.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+	set.Slices = &cluster.Slices{Quantum: cluster.Minute, Jobs: jobs, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
 	for i := range all {
-		all[i].Shards = 4
+		all[i].Shards = 2 * jobs
 	}
 	w := simtest.New(t, set, all, "x", "y")
 	w.Gate = cluster.Hour
@@ -39,7 +42,10 @@ func shares(w *simtest.World, tenant string, n int, comment string) (ids []clust
 	return ids
 }
 
-const modest = "share=yes,mem.v100=14g"
+const (
+	modest = "share=yes,mem.v100=14g"
+	little = "share=yes,mem.v100=9g"
+)
 
 // Where more jobs wait than there are GPUs, all of them go on within every two minutes, and each tenant has its share within 5 % over ten.
 func TestSlices(t *testing.T) {
@@ -67,6 +73,53 @@ func TestSlices(t *testing.T) {
 			t.Logf("x had %.3f of its GPUs", share)
 			if share < 0.95 || share > 1.05 {
 				t.Errorf("x had %.3f of its GPUs", share)
+			}
+		})
+	}
+}
+
+// Three jobs on a GPU take turns in a ring: all go on within every three minutes, and each tenant has its share.
+func TestSlicesOfThree(t *testing.T) {
+	for _, c := range []struct {
+		gpus, x, y int
+		comment    string
+		among      int // jobs on a GPU
+		share      float64
+	}{
+		{gpus: 1, x: 3, comment: little, among: 3},
+		{gpus: 2, x: 3, y: 3, comment: little, among: 3, share: 0.5},
+		{gpus: 4, x: 6, y: 6, comment: little, among: 3, share: 0.5},
+		{gpus: 1, x: 2, y: 1, comment: little, among: 2, share: 0.45}, // y would have less than its due beside two
+		{gpus: 1, x: 3, comment: modest, among: 1},                    // they need more memory than a third of 90 %
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			w := slicedAmong(t, simtest.Nodes("n", "v100", 1, c.gpus), 3)
+			ids := append(shares(w, "x", c.x, c.comment), shares(w, "y", c.y, c.comment)...)
+			w.Run(40 * cluster.Minute)
+			before, began, last := w.Used("x"), w.Now(), map[cluster.JobID]cluster.Span{}
+			most := 0
+			for range 4 {
+				w.Run(3*cluster.Minute + 30*cluster.Second)
+				on := map[cluster.Device]int{}
+				for _, id := range ids {
+					done := w.Progress(id)
+					if done == last[id] && c.among == 3 {
+						t.Errorf("job %s did not go on within three minutes, at %s", id, w.Now())
+					}
+					last[id] = done
+					for k := range w.Job(id).Holds {
+						for d := range w.Job(id).Holds[k].Devices() {
+							on[d]++
+							most = max(most, on[d])
+						}
+					}
+				}
+			}
+			if most != c.among {
+				t.Errorf("%d jobs were on a GPU, want %d", most, c.among)
+			}
+			if share := float64(w.Used("x")-before) / float64(c.gpus) / float64(w.Now().Sub(began)); c.share > 0 && (share < c.share-0.05 || share > c.share+0.05) {
+				t.Errorf("x had %.3f of the GPUs, want %.3f", share, c.share)
 			}
 		})
 	}
@@ -154,7 +207,7 @@ func TestNoSlices(t *testing.T) {
 	}
 }
 
-// Whatever happens, no job is suspended for much longer than its partner's turn, two jobs at most are on a GPU, and of these only one runs, but
+// Whatever happens, no job is suspended for much longer than the turns of the others, two or three jobs at most are on a GPU, and of these only one runs, but
 // before a requeue, and where they run at the same time by what they report; and a partner that has left leaves nobody suspended.
 func TestPropertiesOfSlices(t *testing.T) {
 	paired, beside := 0, 0
@@ -162,15 +215,16 @@ func TestPropertiesOfSlices(t *testing.T) {
 		c := newChaosOn(rt, t, func(t *rapid.T) []cluster.Node {
 			return simtest.Nodes("a", "v100", rapid.IntRange(1, 2).Draw(t, "v100"), rapid.SampledFrom([]int{1, 2}).Draw(t, "size"))
 		})
+		jobs := rapid.IntRange(2, 3).Draw(rt, "jobs on a GPU")
 		for i := range c.nodes {
-			c.nodes[i].Shards = 4
+			c.nodes[i].Shards = 2 * jobs
 		}
-		c.world.Settings.Slices = &cluster.Slices{Quantum: cluster.Span(rapid.IntRange(30, 120).Draw(rt, "quantum")) * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}},
-			Pairs: rapid.Bool().Draw(rt, "pairs")}
+		c.world.Settings.Slices = &cluster.Slices{Jobs: jobs, Quantum: cluster.Span(rapid.IntRange(30, 120).Draw(rt, "quantum")) * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}},
+			Pairs: jobs == 2 && rapid.Bool().Draw(rt, "pairs")}
 		c.world.Reports = 10 * cluster.Second
 		c.world.Beside = experiment.BesideOthers(nil, rapid.IntRange(30, 90).Draw(rt, "beside"))
 		c.world.Loop.Decide = simtest.Checked(t)
-		c.comment = func() string { return rapid.SampledFrom([]string{"", modest, modest}).Draw(rt, "comment") }
+		c.comment = func() string { return rapid.SampledFrom([]string{"", modest, little}).Draw(rt, "comment") }
 		c.share()
 		since := map[cluster.JobID]cluster.Instant{}
 		both := map[cluster.Device]cluster.Instant{}
@@ -199,15 +253,15 @@ func TestPropertiesOfSlices(t *testing.T) {
 					delete(since, r.ID)
 				} else if since[r.ID] == 0 {
 					since[r.ID] = c.world.Now()
-				} else if long := c.world.Now().Sub(since[r.ID]); long > c.world.Settings.Slices.Quantum+3*c.world.Settings.Interval {
+				} else if long := c.world.Now().Sub(since[r.ID]); long > cluster.Span(jobs-1)*(c.world.Settings.Slices.Quantum+2*c.world.Settings.Interval)+c.world.Settings.Interval {
 					c.Fatalf("job %s has been suspended for %s, with %d on its GPU", r.ID, long, len(on))
 				}
 			}
 			for d, n := range on {
-				if n == 2 {
+				if n > 1 {
 					paired++
 				}
-				if n > 2 {
+				if n > jobs {
 					c.Fatalf("%d jobs on %v", n, d)
 				}
 				if runs[d] < 2 || noticed[d] {
@@ -215,13 +269,13 @@ func TestPropertiesOfSlices(t *testing.T) {
 				} else if both[d] == 0 {
 					both[d] = c.world.Now()
 				} else if long := c.world.Now().Sub(both[d]); long > 3*c.world.Settings.Interval {
-					c.Fatalf("both jobs on %v have run for %s", d, long)
+					c.Fatalf("several jobs on %v have run for %s", d, long)
 				}
 			}
 		}
 		c.world.Gate = cluster.Hour
 		for range rapid.IntRange(5, 12).Draw(rt, "jobs") {
-			c.ids = append(c.ids, shares(c.world, rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "tenant"), 1, modest)...)
+			c.ids = append(c.ids, shares(c.world, rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "tenant"), 1, rapid.SampledFrom([]string{modest, little, little}).Draw(rt, "memory"))...)
 		}
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			c.stir()
@@ -229,7 +283,7 @@ func TestPropertiesOfSlices(t *testing.T) {
 			c.balanced()
 		}
 	})
-	t.Logf("two jobs were on a GPU in %d looks, and jobs ran at the same time in %d", paired, beside)
+	t.Logf("several jobs were on a GPU in %d looks, and jobs ran at the same time in %d", paired, beside)
 }
 
 // inForce gives the lease of a job in the last plan; nil = it has none.

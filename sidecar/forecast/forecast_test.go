@@ -303,12 +303,13 @@ func crowd(rng *rand.Rand, nodes, jobs int) (*world, Past) {
 	return w, p
 }
 
-// mayTakeTurns has jobs of one GPU take turns; some that run do.
-func (w *world) mayTakeTurns() {
-	w.snap.Settings.Slices = &cluster.Slices{Quantum: cluster.Minute, Memory: []cluster.GPUMemory{{Model: w.snap.Nodes[0].GPUs[0].Model, Bytes: 32 << 30}}}
+// mayTakeTurns has jobs of one GPU take turns, so many on one; some that run do.
+func (w *world) mayTakeTurns(jobs int) {
+	w.snap.Settings.Slices = &cluster.Slices{Quantum: cluster.Minute, Jobs: jobs, Memory: []cluster.GPUMemory{{Model: w.snap.Nodes[0].GPUs[0].Model, Bytes: 32 << 30}}}
 	for i := range w.snap.Nodes {
-		w.snap.Nodes[i].Shards = 2
+		w.snap.Nodes[i].Shards = jobs
 	}
+	on := map[string]int{}
 	for i := range w.snap.Cases {
 		c := &w.snap.Cases[i]
 		j := &c.Job
@@ -318,8 +319,9 @@ func (w *world) mayTakeTurns() {
 		j.Ask, j.Batch, j.Hints = "gres/gpu:1", true, &cluster.Hints{Share: true, Memory: []cluster.GPUMemory{{Model: w.snap.Settings.Slices.Memory[0].Model, Bytes: 1 << 30}}}
 		if len(j.Holds) > 0 {
 			c.Record.Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: 1}
-			j.Request = cluster.SliceOf(j.Request, 1, cluster.WholeGPU/2)
-			j.Holds[0].Size, j.Holds[0].Index = j.Request.Size, []int{i % 4 / 2}
+			j.Request = cluster.SliceOf(j.Request, 1, w.snap.Settings.Slices.Part())
+			j.Holds[0].Size, j.Holds[0].Index = j.Request.Size, []int{on[j.Holds[0].Node] / jobs}
+			on[j.Holds[0].Node]++
 		}
 	}
 }
@@ -379,7 +381,7 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 		}
 		paired := 0
 		if w.snap.Cells == nil && rapid.Bool().Draw(t, "slices") {
-			w.mayTakeTurns()
+			w.mayTakeTurns(rapid.IntRange(2, 3).Draw(t, "jobs on a GPU"))
 		}
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)
@@ -423,7 +425,9 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 				}
 				if l.mate >= 0 {
 					paired++
-					if o := r.lives[l.mate]; o.mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus != r.sharing.unit/2 || l.speed != 0.5 {
+					all := ring(r, l)
+					o, n := r.lives[l.mate], len(all)
+					if n < 2 || n > r.set.Slices.Most() || all[n-1].mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus > r.sharing.unit/int32(n) || l.speed != 1/float64(n) {
 						t.Fatalf("job %d takes turns with job %d: %+v, %+v", l.id, o.id, l, o)
 					}
 				} else if l.speed != 1 {

@@ -23,9 +23,9 @@ const (
 type life struct {
 	*job
 	id        int32
-	gpus      int32 // that it holds or wants: half of its GPU while it takes turns
-	mate      int32 // the job with which it takes turns; -1 = none
-	half      bool  // it takes turns, or did before its partner left
+	gpus      int32 // that it holds or wants: a part of its GPU while it takes turns
+	mate      int32 // the next of the jobs on its GPU, in a ring; -1 = it takes no turns
+	half      bool  // it takes turns, or did before the others left
 	phase     phase
 	version   int32           // grows whenever it starts, stops or ends, or goes on at another pace
 	left      cluster.Span    // work left since then, as time on the reference model
@@ -165,9 +165,11 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		r.startAt[i], r.endAt[i] = beyond, beyond
-		l := &all[i]
-		*l = life{job: j, id: int32(i), gpus: j.gpus, mate: -1, began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
-		r.lives = append(r.lives, l)
+		all[i] = life{job: j, id: int32(i), gpus: j.gpus, mate: j.mate, began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
+		r.lives = append(r.lives, &all[i])
+	}
+	for i := range s.jobs {
+		j, l := &s.jobs[i], &all[i]
 		total := j.known
 		if total == 0 {
 			total = h.total(r.rng, r.number, &j.like, j.ran)
@@ -179,7 +181,7 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 		switch {
 		case j.running:
 			r.startAt[i] = 0
-			l.gpus, l.half, l.mate = j.held, j.half, j.mate
+			l.gpus, l.half = j.held, j.half
 			here := float64(l.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
 			l.start, l.owed, l.got = j.start, j.due+here, max(j.received-here, 0)
 			r.join(l)

@@ -46,11 +46,11 @@ type pace []float64
 
 // node is the GPUs of one model on a machine.
 type node struct {
-	name  string
-	pool  int32
-	group int32
-	size  int32
-	halve bool // two jobs can have half of the shards of a GPU each
+	name   string
+	pool   int32
+	group  int32
+	size   int32
+	shared bool // jobs can have equal parts of the shards of a GPU, in turns
 }
 
 // group is nodes of one model in the same partitions.
@@ -114,7 +114,7 @@ type job struct {
 	holds    []hold
 	held     int32 // GPUs of these
 	half     bool  // it takes turns on its GPU, or did before its partner left
-	mate     int32 // the job with which it takes turns; -1 = none
+	mate     int32 // the next of the jobs on its GPU, in a ring; -1 = it takes no turns
 	manner   manner
 	order    *ranks
 	pace     *pace         // nil = as fast on every model
@@ -168,7 +168,7 @@ func (s *site) addNodes(nodes []cluster.Node) {
 			s.inPool[pool] |= 1 << at
 			s.largest[pool] = max(s.largest[pool], int32(g.Count)*s.sharing.unit)
 			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
-			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.sharing.unit, n.Shards > 0 && n.Shards%2 == 0})
+			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.sharing.unit, n.Shards > 0 && s.set.Slices != nil && s.set.Slices.Shards(n.Shards) > 0})
 		}
 	}
 }
@@ -398,7 +398,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 		for _, o := range j.holds {
 			j.held += o.gpus
 		}
-		if j.half = s.sharing.slices && r.Slice != nil && len(j.holds) == 1; !j.half {
+		if j.half = s.sharing.slices > 0 && r.Slice != nil && len(j.holds) == 1; !j.half {
 			j.gpus = j.held
 		}
 	}

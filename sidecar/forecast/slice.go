@@ -7,16 +7,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Jobs that take turns have half of a GPU each, and go on at half of their pace. As in package share, a job that has found no GPU is put to one of its
-// tenant that has just started, or that is alone on its GPU after turns; then to one of a tenant that holds more than it is due, if its own holds less.
+// Jobs that take turns have equal parts of a GPU, and go on at that part of their pace: two of them at half, three at a third. As in package share, a
+// job that has found no GPU is put to one of its tenant that has just started, or to those on a GPU with room after turns; then to one of a tenant that
+// holds more than it is due, if its own holds less.
 
 // sharing is how GPUs are shared.
 type sharing struct {
 	cells  bool             // tenants have virtual clusters, whose GPUs others borrow while they are idle
 	unit   int32            // units of a GPU; 1 where jobs have and want whole ones only
-	slices bool             // jobs may take turns on GPUs
+	slices int32            // so many jobs may take turns on a GPU; 0 = none do
 	across bool             // with jobs of other tenants, too
-	pairs  map[device]int32 // by GPU: the first of the jobs that take turns on it
+	last   map[device]int32 // by GPU: the last of the jobs that take turns on it
 }
 
 // device is a GPU.
@@ -27,8 +28,11 @@ type device struct {
 
 func sharingOf(snap *cluster.Snapshot) sharing {
 	set := &snap.Settings
-	return sharing{cells: snap.Cells != nil, unit: unitOf(snap), slices: set.Slices != nil && snap.Cells == nil,
-		across: !set.Divides() && set.Across == cluster.AnyUser, pairs: map[device]int32{}}
+	out := sharing{cells: snap.Cells != nil, unit: unitOf(snap), across: !set.Divides() && set.Across == cluster.AnyUser, last: map[device]int32{}}
+	if set.Slices != nil && snap.Cells == nil {
+		out.slices = int32(set.Slices.Most())
+	}
+	return out
 }
 
 // mostUnits is the largest number of units of a GPU: nodes are found by their free units.
@@ -43,6 +47,9 @@ func unitOf(snap *cluster.Snapshot) int32 {
 		parts = parts || !j.Request.Size.IsWhole() || !cluster.SizeHeld(j.Holds).IsWhole()
 	}
 	out := 1
+	if x := snap.Settings.Slices; parts && x != nil && x.Most() > 2 {
+		out = 6 // halves, and thirds
+	}
 	for i := range snap.Nodes {
 		if n := snap.Nodes[i].Shards; parts && n > 0 {
 			for step := out; out%n != 0; { // the least common multiple
@@ -66,7 +73,7 @@ func (x *sharing) of(m cluster.MicroGPU) float64 {
 // turnsOf gives the pools in which a job may take turns, as package share does.
 func turnsOf(s *site, c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot) (pools uint64) {
 	j := &c.Job
-	if !s.sharing.slices || j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || c.Control != cluster.FullControl || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
+	if s.sharing.slices == 0 || j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || c.Control != cluster.FullControl || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
 		return 0
 	}
 	if o, _ := s.orders.Of(r); o != nil {
@@ -80,24 +87,36 @@ func turnsOf(s *site, c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 	return pools
 }
 
-// pair notes with which of the jobs before it a job takes turns.
+// pair notes with which of the jobs before it a job takes turns: the jobs of a GPU are in a ring.
 func pair(s *site, j *job, holds []cluster.Holding) {
 	for i := range holds {
 		for _, at := range holds[i].Index {
 			of := device{holds[i].Node, at}
-			if mate, ok := s.sharing.pairs[of]; ok && s.jobs[mate].mate < 0 {
-				j.mate, s.jobs[mate].mate = mate, int32(len(s.jobs))
+			if mate, ok := s.sharing.last[of]; ok {
+				o := &s.jobs[mate]
+				if j.mate, o.mate = o.mate, int32(len(s.jobs)); j.mate < 0 {
+					j.mate = mate
+				}
 			}
-			s.sharing.pairs[of] = int32(len(s.jobs))
+			s.sharing.last[of] = int32(len(s.jobs))
 		}
 	}
+}
+
+// ring gives the jobs that take turns on the GPU of a job, it first.
+func ring(r *run, l *life) []*life {
+	out := []*life{l}
+	for at := l.mate; at >= 0 && at != l.id; at = r.lives[at].mate {
+		out = append(out, r.lives[at])
+	}
+	return out
 }
 
 // paceOf gives how fast a job is on the GPUs that it holds.
 func paceOf(r *run, l *life) float64 {
 	pace := max(l.on(r.nodes[l.holds[0].node].pool), 0.001)
 	if l.mate >= 0 {
-		pace /= 2
+		pace /= float64(len(ring(r, l)))
 	}
 	return pace
 }
@@ -105,9 +124,14 @@ func paceOf(r *run, l *life) float64 {
 // part ends the turns of a job that has left its GPU.
 func part(r *run, l *life) {
 	if l.mate >= 0 {
-		mate := r.lives[l.mate]
-		mate.mate = -1
-		repace(r, mate)
+		all := ring(r, l)
+		before := all[len(all)-1]
+		if before.mate = l.mate; len(all) == 2 {
+			before.mate = -1
+		}
+		for _, o := range all[1:] {
+			repace(r, o)
+		}
 	}
 	l.mate, l.half, l.gpus = -1, false, l.job.gpus
 }
@@ -139,8 +163,11 @@ func alone(r *run) {
 	for t := range r.clocks {
 		for _, id := range r.clocks[t].running {
 			l := r.lives[id]
-			if l.half && l.mate < 0 && l.gpus < r.sharing.unit && r.free[l.holds[0].node] >= r.sharing.unit-l.gpus {
-				resize(r, l, r.sharing.unit)
+			if !l.half {
+				continue
+			}
+			if n := int32(len(ring(r, l))); l.gpus < r.sharing.unit/n && r.free[l.holds[0].node] >= r.sharing.unit/n-l.gpus {
+				resize(r, l, r.sharing.unit/n)
 			}
 		}
 	}
@@ -152,10 +179,11 @@ func together(r *run) {
 	for t := range r.clocks {
 		for _, id := range r.clocks[t].running {
 			l := r.lives[id]
-			if len(l.holds) != 1 || l.mate >= 0 || l.gpus != r.sharing.unit || !l.half && l.start != r.now {
+			if len(l.holds) != 1 || l.half && first(r, l) != l || !l.half && (l.gpus != r.sharing.unit || l.start != r.now) {
 				continue
 			}
-			if n := &r.nodes[l.holds[0].node]; n.halve && r.shapes[l.shape].turns>>n.pool&1 != 0 {
+			n := &r.nodes[l.holds[0].node]
+			if n.shared && int32(len(ring(r, l))) < r.sharing.slices && !slices.ContainsFunc(ring(r, l), func(o *life) bool { return r.shapes[o.shape].turns>>n.pool&1 == 0 }) && whole(r, l) {
 				hosts = append(hosts, l)
 			}
 		}
@@ -181,25 +209,51 @@ func beside(r *run, hosts []*life, tenant, pool int32, own bool) []*life {
 			break
 		}
 		at := slices.IndexFunc(hosts, func(h *life) bool {
-			n, theirs := &r.nodes[h.holds[0].node], r.account(h.tenant, pool).holds-float64(r.sharing.unit)/2
-			return n.pool == pool && r.usable(h.holds[0].node, r.shapes[guest.shape].groups) && (h.tenant == tenant) == own && (own || h.half || theirs >= r.tenants[h.tenant].shares[pool].entitled)
+			n, theirs := &r.nodes[h.holds[0].node], r.account(h.tenant, pool).holds-float64(r.sharing.unit-r.sharing.unit/r.sharing.slices)
+			others := slices.ContainsFunc(ring(r, h), func(o *life) bool { return o.tenant != tenant })
+			return n.pool == pool && r.usable(h.holds[0].node, r.shapes[guest.shape].groups) && others != own && (own || h.half || theirs >= r.tenants[h.tenant].shares[pool].entitled)
 		})
 		if at < 0 {
 			break
 		}
 		host := hosts[at]
-		hosts = slices.Delete(hosts, at, at+1)
-		resize(r, host, r.sharing.unit/2)
-		guest.half, guest.mate, guest.gpus = true, host.id, r.sharing.unit/2
-		r.start(guest, []hold{{host.holds[0].node, guest.gpus}})
+		all := ring(r, host)
+		part := r.sharing.unit / int32(len(all)+1)
+		if len(all)+1 == int(r.sharing.slices) {
+			hosts = slices.Delete(hosts, at, at+1)
+		}
+		for _, o := range all {
+			resize(r, o, part)
+		}
+		guest.half, guest.gpus = true, part
+		if guest.mate = host.mate; guest.mate < 0 {
+			guest.mate = host.id
+		}
 		host.half, host.mate = true, guest.id
-		repace(r, host)
+		r.start(guest, []hold{{host.holds[0].node, part}})
+		for _, o := range all {
+			repace(r, o)
+		}
 	}
 	return hosts
 }
 
+// first gives the one of the jobs on a GPU that stands for all of them.
+func first(r *run, l *life) *life {
+	return slices.MinFunc(ring(r, l), func(a, b *life) int { return cmp.Compare(a.id, b.id) })
+}
+
+// whole reports whether the jobs on a GPU hold all of it.
+func whole(r *run, l *life) bool {
+	sum := int32(0)
+	for _, o := range ring(r, l) {
+		sum += o.gpus
+	}
+	return sum == r.sharing.unit
+}
+
 // separate moves jobs from GPUs that they share to idle ones at a boundary, as package share does: if nobody waits for these, and the move costs less
-// than both lose beside each other in a term, and less than the one that moves loses until its end.
+// than all on the GPU lose by it in a term, and less than the one that moves loses until its end.
 func separate(r *run) {
 	if r.set.CompactPercent == 0 || r.set.Divides() {
 		return
@@ -222,9 +276,13 @@ func separate(r *run) {
 			if l.mate < 0 { // the other one moved
 				continue
 			}
-			own, soon := loses(r, l)
-			_, others := loses(r, r.lives[l.mate])
-			if c := cost(l); c >= own || c >= soon+others {
+			all := ring(r, l)
+			own, soon := loses(r, l, len(all), 1)
+			for _, o := range all[1:] {
+				_, gains := loses(r, o, len(all), len(all)-1)
+				soon += gains
+			}
+			if c := cost(l); c >= own || c >= soon {
 				continue
 			}
 			if holds := r.find(int32(p), l, nobody); holds != nil {
@@ -247,10 +305,11 @@ func awaited(r *run, pool int32) bool {
 	return false
 }
 
-// loses gives the time that a job loses by turns until its end, and in the coming term.
-func loses(r *run, l *life) (all, soon cluster.Span) {
-	rest := cluster.Span(float64(l.left) / (2 * l.speed)) // speed is that in turns
-	return rest / 2, min(rest, r.set.Term) / 2
+// loses gives the time that one of so many jobs in turns loses until its end, and in the coming term: more than one of fewer.
+func loses(r *run, l *life, jobs, fewer int) (all, soon cluster.Span) {
+	rest := cluster.Span(float64(l.left) / (float64(jobs) * l.speed)) // speed is that in turns
+	part := func(of cluster.Span) cluster.Span { return of * cluster.Span(jobs-fewer) / cluster.Span(jobs*fewer) }
+	return part(rest), part(min(rest, r.set.Term))
 }
 
 // guestOf gives the first waiting job of a tenant that may take turns in a pool; nil = none.

@@ -78,7 +78,7 @@ func (r *run) turn(boundary bool) {
 		}
 	}
 	r.scratch.soft = r.scratch.soft[:0]
-	if r.sharing.slices {
+	if r.sharing.slices > 0 {
 		alone(r)
 		together(r)
 		if boundary {

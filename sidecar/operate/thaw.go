@@ -33,7 +33,7 @@ type Thawed struct {
 	Failed  []string        `json:"failed"` // in words
 }
 
-// late is how much longer than a turn and three rounds a job is suspended until it was forgotten, and silent how much longer than three rounds
+// late is how much longer than the turns of others and three rounds a job is suspended until it was forgotten, and silent how much longer than three rounds
 // there is no heartbeat until no daemon leads.
 const late, silent = 15 * cluster.Second, 15 * cluster.Second
 
@@ -42,7 +42,8 @@ const late, silent = 15 * cluster.Second, 15 * cluster.Second
 func (t *Thaw) Do(ctx context.Context, p *view.Page) error {
 	known, led := t.known(ctx)
 	now, all := cluster.InstantOf(t.Now), t.All || !led
-	wait := t.Config.Placing.Sharing.Quantum.Span() + 3*t.Config.Interval.Span() + late
+	others := cluster.Span(t.Config.Placing.Sharing.Jobs - 1)
+	wait := others*t.Config.Placing.Sharing.Quantum.Span() + 3*t.Config.Interval.Span() + late
 	known = slices.DeleteFunc(known, func(j daemon.Touched) bool { return !all && now.Sub(j.Slice.At) <= wait })
 	done := Thawed{Resumed: []cluster.JobID{}, Failed: []string{}}
 	if len(known) > 0 {

@@ -27,6 +27,7 @@ func TestThawWithoutAJournal(t *testing.T) {
 	now := time.UnixMilli(int64(simtest.Start))
 	for _, c := range []struct {
 		name         string
+		jobs         int          // on a GPU; 0 = two
 		beat, ago    cluster.Span // since the last heartbeat; 0 = there was none. Since the job's turn ended.
 		written      cluster.Span // since the state file was written
 		whole, all   bool         // the job takes no turns; all are resumed
@@ -36,6 +37,8 @@ func TestThawWithoutAJournal(t *testing.T) {
 		{name: "nobody leads any more", beat: 3*interval + silent + cluster.Second, ago: cluster.Second, asks: true},
 		{name: "a daemon leads", beat: 3 * interval, ago: wait},
 		{name: "a daemon leads, and has forgotten a job", beat: 3 * interval, ago: wait + 1, asks: true},
+		{name: "two others have their turns", jobs: 3, beat: 3 * interval, ago: wait + quantum},
+		{name: "two others have had their turns", jobs: 3, beat: 3 * interval, ago: wait + quantum + 1, asks: true},
 		{name: "a daemon leads, and all are resumed", beat: 1, ago: 1, all: true, asks: true},
 		{name: "another host's daemon leads", beat: 1, ago: cluster.Day, written: cluster.Hour + cluster.Second},
 		{name: "it takes no turns", ago: cluster.Day, whole: true},
@@ -45,6 +48,9 @@ func TestThawWithoutAJournal(t *testing.T) {
 			dir := t.TempDir()
 			cfg := config.Default()
 			cfg.Partitions, cfg.Interval, cfg.Placing.Sharing.Quantum = []string{"gpu"}, config.Duration(interval), config.Duration(quantum)
+			if c.jobs > 0 {
+				cfg.Placing.Sharing.Jobs = c.jobs
+			}
 			cfg.Files.State, cfg.Files.Heartbeats = filepath.Join(dir, "state"), dir
 			cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+dir+"/none", 0
 			at := cluster.InstantOf(now)

@@ -142,6 +142,59 @@ func TestSlices(t *testing.T) {
 	})
 }
 
+// Three jobs take turns on a GPU in a ring: each goes on within every three turns, one at a time, and one that is alone runs on.
+func TestSlicesOfThree(t *testing.T) {
+	o := inTurns(1)
+	o.Nodes[0].Shards = 3
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		const quantum = 8 * cluster.Second
+		r.settings.Term = 10 * cluster.Minute
+		r.settings.Slices = &cluster.Slices{Quantum: quantum, Jobs: 3, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		r.govern()
+		r.heard()
+		var ids []string
+		for range 3 {
+			ids = append(ids, r.submit("alice", counts, "-A", "nlp", "--requeue", "--comment=share=yes,mem.v100=9g,saves=term", "--gres=gpu:1"))
+		}
+		count := func(id string) int { return strings.Count(r.output("alice", "count-"+id), "\n") }
+		r.until("all take turns", 3*time.Minute, func() bool {
+			return !slices.ContainsFunc(ids, func(id string) bool { return r.count(cluster.Suspend, id) == 0 || r.count(cluster.Resume, id) == 0 })
+		})
+		begin, from, last, went := time.Now(), map[string]int{}, map[string]int{}, map[string]time.Time{}
+		for _, id := range ids {
+			from[id], last[id], went[id] = count(id), count(id), begin
+		}
+		const cycles = 3
+		r.poll("three turns of each job pass", 3*time.Minute, 200*time.Millisecond, func() bool {
+			for _, id := range ids {
+				if n := count(id); n > last[id] {
+					last[id], went[id] = n, time.Now()
+				} else if stood := time.Since(went[id]); stood > 5*quantum.Duration() {
+					t.Fatalf("job %s has stood still for %s", id, stood)
+				}
+			}
+			return time.Since(begin) >= cycles*3*quantum.Duration()
+		})
+		sum, took := 0.0, time.Since(begin).Seconds()
+		for _, id := range ids {
+			did := float64(last[id]-from[id]) / 10
+			sum += did
+			t.Logf("job %s counted %.0f s of %.0f", id, did, took)
+		}
+		if sum > 1.2*took {
+			t.Errorf("jobs counted %.0f s in %.0f s on one GPU", sum, took)
+		}
+		for _, id := range ids[1:] {
+			if _, err := r.Exec(r.ctx(), "root", "scancel", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.until("the last one runs on", time.Minute, func() bool { return r.state(ids[0]) == "RUNNING" })
+		n := count(ids[0])
+		r.poll("for more than a turn", time.Minute, time.Second, func() bool { return count(ids[0]) > n+12*int(quantum/cluster.Second) })
+	})
+}
+
 // Two jobs take turns on a GPU, and another one becomes idle. One of the two moves there at the end of its term, and both run from then on.
 func TestJobsPart(t *testing.T) {
 	onBoth(t, inTurns(2), func(t *testing.T, r *rig) {

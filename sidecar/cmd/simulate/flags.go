@@ -35,6 +35,7 @@ func WorldFlags(c *cobra.Command, w *input.World) {
 	f.StringVar(&w.CostLoad, "cost-load", config.Duration(costs.Load).String(), "`TIME` that it takes to load it")
 	f.StringVar(&w.ColdStart, "cost-start", config.Duration(costs.ColdStart).String(), "`TIME` of a cold start before it is loaded")
 	f.StringVar(&w.Turns.Length, "slices", "", "let all jobs of one GPU take turns on one, of this `TIME` (1m; default: they take none; only fairlease's own schedulers)")
+	f.IntVar(&w.Turns.Jobs, "slice-jobs", 2, "with --slices, at most `N` jobs take turns on a GPU: 2 or 3")
 	f.IntVar(&w.Turns.Pairs, "pairs", 0, "with --slices, let two jobs run at the same time on a GPU where neither loses by it, each at this `PERCENT` of its pace alone (with --throughputs, as in the file)")
 	f.StringVar(&w.FailEvery, "fail-every", "", "mean `TIME` until a node fails (default: no node fails)")
 	f.StringVar(&w.Repair, "repair", "1h", "mean `TIME` until a failed node is back")

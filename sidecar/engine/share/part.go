@@ -9,15 +9,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// part gives idle GPUs to jobs that share theirs with another one, where nobody waits: of the two jobs on a GPU, one whose lease was just renewed moves
-// when its term ends. Both gain what they lose beside each other: in the coming term more than the move costs, and the one that moves more than that until
-// its expected end.
+// part gives idle GPUs to jobs that share theirs, where nobody waits: of the jobs on a GPU, one whose lease was just renewed moves when its term ends.
+// All gain what they lose beside it: in the coming term more than the move costs, and the one that moves more than that until its expected end.
 func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice) {
 	f := x.f
 	if f.In.Settings.Slices == nil || !compacts(f.In.Settings) || len(choice.Renewed) == 0 {
 		return
 	}
-	pairs, wanted := pairsOf(x), waited(in, choice)
+	shared, wanted := sharedWith(x), waited(in, choice)
 	cost := func(i int) cluster.Span {
 		j := f.Stops.Stop(in.Candidates[i].Case)
 		return j.Cost(f.Hand.Leases[in.Candidates[i].Case].End, f.In.Settings.Notice)
@@ -27,13 +26,16 @@ func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice)
 	moved := map[int]bool{} // by case
 	for _, i := range renewed {
 		k := &in.Candidates[i]
-		other, ok := pairs[k.Case]
-		if !ok || moved[other] || wanted[k.Pools[0]] {
+		others := shared[k.Case]
+		if len(others) == 0 || slices.ContainsFunc(others, func(o int) bool { return moved[o] }) || wanted[k.Pools[0]] {
 			continue
 		}
-		own, soon := loses(x, k.Case)
-		_, others := loses(x, other)
-		if c := cost(i); c >= own || c >= soon+others || in.Stops != nil && !in.Stops.May(k.Case, []int{k.Case}) {
+		own, soon := loses(x, k.Case, len(others), 0)
+		for _, o := range others {
+			_, gains := loses(x, o, len(others), len(others)-1)
+			soon += gains
+		}
+		if c := cost(i); c >= own || c >= soon || in.Stops != nil && !in.Stops.May(k.Case, []int{k.Case}) {
 			continue
 		}
 		spec := f.Spec(k.Case)
@@ -53,18 +55,18 @@ func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice)
 	choice.Renewed = slices.DeleteFunc(choice.Renewed, func(i int) bool { return moved[in.Candidates[i].Case] })
 }
 
-// pairsOf returns by case the other one of two jobs on a GPU that take turns there, or run at the same time.
-func pairsOf(x *contest) map[int]int {
-	on, of := map[cluster.Device]int{}, map[int]int{}
+// sharedWith returns by case the other jobs on its GPU that take turns there, or run at the same time.
+func sharedWith(x *contest) map[int][]int {
+	on, of := map[cluster.Device][]int{}, map[int][]int{}
 	for i, l := range x.f.Hand.Leases {
 		if l == nil || l.State != cluster.Active || x.f.In.Records[i].Slice == nil || len(l.Nodes) != 1 {
 			continue
 		}
 		for d := range l.Nodes[0].Devices() {
-			if other, ok := on[d]; ok {
-				of[i], of[other] = other, i
+			for _, other := range on[d] {
+				of[i], of[other] = append(of[i], other), append(of[other], i)
 			}
-			on[d] = i
+			on[d] = append(on[d], i)
 		}
 	}
 	return of
@@ -86,13 +88,13 @@ func waited(in *lease.Input, choice *lease.Choice) map[int]bool {
 	return pools
 }
 
-// loses returns the time that a job loses beside another one on its GPU until its expected end, and in the coming term.
-func loses(x *contest, i int) (all, soon cluster.Span) {
-	does := 0.5 // in turns
-	if p := x.f.In.Records[i].Slice.Pair; p != nil && p.Beside && p.Alone > 0 && p.Both > 0 {
-		does = min(p.Both/p.Alone, 1)
+// loses returns the time that a job loses beside others on its GPU until its expected end, and in the coming term: more than beside fewer of them.
+func loses(x *contest, i, others, fewer int) (all, soon cluster.Span) {
+	loses := 1/float64(1+fewer) - 1/float64(1+others) // in turns
+	if p := x.f.In.Records[i].Slice.Pair; others == 1 && p != nil && p.Beside && p.Alone > 0 && p.Both > 0 {
+		loses = 1 - min(p.Both/p.Alone, 1)
 	}
 	rest := cluster.Span(x.f.Stops.Needs(i)) * cluster.Second
-	part := func(of cluster.Span) cluster.Span { return cluster.Span(float64(of) * (1 - does)) }
+	part := func(of cluster.Span) cluster.Span { return cluster.Span(float64(of) * loses) }
 	return part(rest), part(min(rest, x.f.In.Settings.Term))
 }

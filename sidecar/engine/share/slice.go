@@ -11,13 +11,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Two jobs that wait for one GPU can have half of its shards each, and use it in turn. So both go on within minutes, instead of one after the
-// other in whole terms. Only jobs take part that say share=yes, that are known to need little of the GPU's memory (see cluster.Slices), since that stays
+// Jobs that wait for one GPU, two or three as the settings have it (see cluster.Slices), can have equal parts of its shards, and use it in turn. So
+// all go on within minutes, instead of one after the other in whole terms. Only jobs take part that say share=yes, that are known to need little of the GPU's memory (see cluster.Slices), since that stays
 // in use, and that ask for one GPU.
 //
-// Sharing begins when jobs start. A job that has found no idle GPU is put to one of its tenant that is granted a GPU in this round, or that has
-// half of a GPU and is alone there. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its GPU. A job that has
-// to leave its GPU for one of these joins that when it waits.
+// Sharing begins when jobs start. A job that has found no idle GPU is put to one of its tenant that is granted a GPU in this round, or onto a GPU on
+// which jobs of its tenant have parts and that has one left. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its
+// GPU. A job that has to leave its GPU for one of these joins that when it waits.
 
 // slice puts jobs that wait onto the GPUs of others.
 func slice(x *contest, in *lease.Input, choice *lease.Choice) {
@@ -51,16 +51,16 @@ type slicer struct {
 	board  *place.Board       // with all leases; nil = not made yet
 }
 
-// sliceHost is a job with room for another one on its GPU.
+// sliceHost is a GPU with room for another job.
 type sliceHost struct {
-	item, pool int // case, and its pool
-	node       *cluster.Node
-	lone       bool // it has half of a GPU already, and is alone there
-	full       bool // its GPU has found a job
+	items []int // cases: the job that is granted it, or those that have parts of it already; then those that it has found
+	pool  int
+	node  *cluster.Node
+	lone  bool // the first of them had a part of it before
 }
 
-// room returns the jobs that have room for another one, and counts what tenants hold.
-func (p *slicer) room() (hosts []sliceHost) {
+// room returns the GPUs that have room for another job, and counts what tenants hold.
+func (p *slicer) room() []sliceHost {
 	f := p.x.f
 	behind, on := map[cluster.JobKey]bool{}, map[cluster.Device]int{}
 	for i, l := range f.Hand.Leases {
@@ -85,31 +85,41 @@ func (p *slicer) room() (hosts []sliceHost) {
 			}
 		}
 	}
+	var hosts []sliceHost
+	shared := map[cluster.Device]int{} // index into hosts
 	for i, l := range f.Hand.Leases {
 		if l == nil || len(l.Nodes) != 1 || l.Behind != 0 || behind[l.Job] || l.Parts != nil || f.Due.Queued[i].Queue < 0 || f.In.Pool(l.Pool) < 0 {
 			continue
 		}
 		begins := l.State == cluster.Granted && l.Granted == f.In.Now && cluster.SizeHeld(l.Nodes) == cluster.Whole(1) && f.In.Cases[i].Waits
-		alone := l.State == cluster.Active && f.In.Records[i].Slice != nil && !f.Ending(i) && len(l.Nodes[0].Index) == 1
-		if alone {
-			for d := range l.Nodes[0].Devices() {
-				alone = on[d] == 1
-			}
-		}
+		lone := l.State == cluster.Active && f.In.Records[i].Slice != nil && !f.Ending(i) && len(l.Nodes[0].Index) == 1
 		at, ok := slices.BinarySearchFunc(f.In.Snapshot.Nodes, l.Nodes[0].Node, func(n cluster.Node, name string) int { return strings.Compare(n.Name, name) })
-		if !begins && !alone || !ok {
+		if !begins && !lone || !ok || f.In.Settings.Slices.Shards(f.In.Snapshot.Nodes[at].Shards) == 0 || !p.mayShare(i, l.Pool) {
 			continue
 		}
-		if n := &f.In.Snapshot.Nodes[at]; n.Shards >= 2 && n.Shards%2 == 0 && p.mayShare(i, l.Pool) {
-			hosts = append(hosts, sliceHost{item: i, pool: f.In.Pool(l.Pool), node: n, lone: alone})
+		if lone {
+			d := cluster.Device{Node: l.Nodes[0].Node, Model: l.Nodes[0].Model, Index: l.Nodes[0].Index[0]}
+			if h, ok := shared[d]; ok {
+				hosts[h].items = append(hosts[h].items, i)
+				continue
+			}
+			shared[d] = len(hosts)
+		}
+		hosts = append(hosts, sliceHost{items: []int{i}, pool: f.In.Pool(l.Pool), node: &f.In.Snapshot.Nodes[at], lone: lone})
+	}
+	// Slurm takes the first GPU with room: on a node with such a GPU on which jobs have parts already, a further one goes there.
+	busy, lone := map[int]bool{}, map[*cluster.Node]bool{}
+	for d, h := range shared {
+		busy[h] = on[d] != len(hosts[h].items) || on[d] >= f.In.Settings.Slices.Most()
+		lone[hosts[h].node] = lone[hosts[h].node] || !busy[h]
+	}
+	out := hosts[:0]
+	for h := range hosts {
+		if !busy[h] && (!lone[hosts[h].node] || hosts[h].lone) {
+			out = append(out, hosts[h])
 		}
 	}
-	// Slurm takes the first GPU with room: on a node with a job that is alone on its GPU, a further one goes there.
-	lone := map[*cluster.Node]bool{}
-	for h := range hosts {
-		lone[hosts[h].node] = lone[hosts[h].node] || hosts[h].lone
-	}
-	return slices.DeleteFunc(hosts, func(h sliceHost) bool { return lone[h.node] && !h.lone })
+	return out
 }
 
 // left reports whether a job with a lease has to leave its GPUs now.
@@ -138,12 +148,12 @@ func (p *slicer) join(tenant, i, pool int, own bool) {
 	}
 	for _, h := range p.best(k.Case) {
 		x := &p.hosts[h]
-		if own && k.Binds != lease.Unbound && f.Hand.Marks[x.item].Stoppable { // its tenant would bind more GPUs than before
+		if own && k.Binds != lease.Unbound && !slices.ContainsFunc(x.items, func(i int) bool { return !f.Hand.Marks[i].Stoppable }) { // its tenant would bind more GPUs than before
 			continue
 		}
 		if p.together(x, k.Case, tenant, pool, own) && p.pair(x, k) {
 			p.choice.Passed[i] = round.Passed{}
-			p.gave(x, tenant)
+			p.gave(x, k.Case, tenant)
 			if p.in.Limits != nil {
 				p.in.Limits.Take(k.Case, true)
 			}
@@ -175,7 +185,7 @@ func (p *slicer) does(h *sliceHost, i int) float64 {
 	if !f.In.Settings.Slices.Pairs {
 		return untried
 	}
-	switch own, other, known := f.Market.Beside(i, h.item, f.In.Pools[h.pool]); {
+	switch own, other, known := f.Market.Beside(i, h.items[0], f.In.Pools[h.pool]); {
 	case !known:
 		return untried
 	case min(own, other) < 0.5:
@@ -185,7 +195,7 @@ func (p *slicer) does(h *sliceHost, i int) float64 {
 	}
 }
 
-// await lets jobs that are granted a GPU start with half of it, for jobs that have to leave theirs now: these can join when they wait.
+// await lets jobs that are granted a GPU start with a part of it, for jobs that have to leave theirs now: these can join when they wait.
 func (p *slicer) await(own bool) {
 	f := p.x.f
 	for _, i := range p.leaves {
@@ -194,56 +204,81 @@ func (p *slicer) await(own bool) {
 			continue
 		}
 		for h := range p.hosts {
-			if x := &p.hosts[h]; !x.lone && p.together(x, i, t, pool, own) && p.halve(x) {
-				p.gave(x, t)
+			if x := &p.hosts[h]; !x.lone && p.together(x, i, t, pool, own) && (len(x.items) > 1 || p.divide(x)) {
+				p.gave(x, i, t)
 				break
 			}
 		}
 	}
 }
 
-// together reports whether a job of a tenant may be put onto the GPU of a host: of its own tenant, or else of one that holds more than it is due.
+// together reports whether a job of a tenant may be put onto a GPU: beside jobs of its own tenant, or else of one that holds more than it is due.
 func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 	f := p.x.f
-	t := int(f.Due.Queued[h.item].Queue)
-	return !h.full && h.pool == pool && (t == tenant) == own && (own || h.lone || p.spares(t, pool)) &&
-		(f.In.Settings.Across != cluster.SameUser || f.In.Records[h.item].User == f.In.Records[i].User) && p.does(h, i) >= leastTogether
+	others := slices.ContainsFunc(h.items, func(o int) bool { return int(f.Due.Queued[o].Queue) != tenant })
+	strangers := slices.ContainsFunc(h.items, func(o int) bool { return f.In.Records[o].User != f.In.Records[i].User })
+	return len(h.items) < f.In.Settings.Slices.Most() && h.pool == pool && others != own && (own || p.may(h, tenant)) &&
+		(f.In.Settings.Across != cluster.SameUser || !strangers) && p.does(h, i) >= leastTogether
 }
 
-// gave counts half of a host's GPU for a tenant. The host has the other half.
-func (p *slicer) gave(h *sliceHost, tenant int) {
-	pools := len(p.x.f.In.Pools)
-	if !h.lone {
-		p.holds[int(p.x.f.Due.Queued[h.item].Queue)*pools+h.pool] -= p.x.f.In.Worths().Of(h.pool) / 2
+// may reports whether the tenants on a GPU take a job of another one: the tenant to which it is granted has its due without all of it. With a third
+// job each of the tenants has its due with its parts, since all go on more slowly.
+func (p *slicer) may(h *sliceHost, tenant int) bool {
+	f := p.x.f
+	if len(h.items) == 1 {
+		return h.lone || p.spares(int(f.Due.Queued[h.items[0]].Queue), h.pool)
 	}
-	p.holds[tenant*pools+h.pool] += p.x.f.In.Worths().Of(h.pool) / 2
-	h.full = true
+	served := func(t int, more cluster.MicroGPU) bool {
+		return p.holds[t*len(f.In.Pools)+h.pool]+more+rounding >= p.in.Tenants[t].Shares[h.pool].Entitlement
+	}
+	return served(tenant, p.part(h.pool)) && !slices.ContainsFunc(h.items, func(o int) bool {
+		t := int(f.Due.Queued[o].Queue)
+		return t != tenant && !served(t, 0)
+	})
 }
 
-// spares reports whether a tenant still holds what it is due without half of a GPU, and lacks whether it holds less.
+// rounding is how much less than its due a tenant may hold since parts of a GPU are rounded down.
+const rounding = cluster.WholeGPU / 1000
+
+// part gives what each job has of a GPU of a pool.
+func (p *slicer) part(pool int) cluster.MicroGPU {
+	return p.x.f.In.Worths().Of(pool) / cluster.MicroGPU(p.x.f.In.Settings.Slices.Most())
+}
+
+// gave counts a part of a GPU for a job of a tenant. The job to which the GPU was granted keeps another one.
+func (p *slicer) gave(h *sliceHost, i, tenant int) {
+	pools, part := len(p.x.f.In.Pools), p.part(h.pool)
+	if !h.lone && len(h.items) == 1 {
+		p.holds[int(p.x.f.Due.Queued[h.items[0]].Queue)*pools+h.pool] -= p.x.f.In.Worths().Of(h.pool) - part
+	}
+	p.holds[tenant*pools+h.pool] += part
+	h.items = append(h.items, i)
+}
+
+// spares reports whether a tenant still holds what it is due with a part of a GPU instead of all of it, and lacks whether it holds less.
 func (p *slicer) spares(t, pool int) bool {
-	return p.holds[t*len(p.x.f.In.Pools)+pool]-p.x.f.In.Worths().Of(pool)/2 >= p.in.Tenants[t].Shares[pool].Entitlement
+	return p.holds[t*len(p.x.f.In.Pools)+pool]-(p.x.f.In.Worths().Of(pool)-p.part(pool)) >= p.in.Tenants[t].Shares[pool].Entitlement
 }
 
 func (p *slicer) lacks(t, pool int) bool {
 	return p.holds[t*len(p.x.f.In.Pools)+pool] < p.in.Tenants[t].Shares[pool].Entitlement
 }
 
-// pair gives a candidate half of the GPU of a host, and the host the other half.
+// pair gives a candidate a part of a GPU, and another one to the job to which all of it was granted.
 func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
-	f := p.x.f
-	l := f.Hand.Leases[h.item]
-	was := *l
-	if !h.lone && !p.halve(h) {
+	f, host := p.x.f, h.items[0]
+	l := f.Hand.Leases[host]
+	was, whole := *l, !h.lone && len(h.items) == 1
+	if whole && !p.divide(h) {
 		return false
 	}
 	end := f.Stops.EndFor(k.Case, f.In.Now)
 	other, ok := p.fit(h, k.Case, end)
 	if !ok {
-		if !h.lone {
-			place.Release(p.board, l.Nodes, f.In.SlicesWith(h.item))
-			*l, f.Hand.Marks[h.item].Slice = was, nil
-			p.board.Hold(l.Nodes, f.In.Sharer(h.item))
+		if whole {
+			place.Release(p.board, l.Nodes, f.In.SlicesWith(host))
+			*l, f.Hand.Marks[host].Slice = was, nil
+			p.board.Hold(l.Nodes, f.In.Sharer(host))
 		}
 		return false
 	}
@@ -253,19 +288,19 @@ func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
 	return true
 }
 
-// halve leaves a host half of its GPU.
-func (p *slicer) halve(h *sliceHost) bool {
-	f := p.x.f
-	l, board := f.Hand.Leases[h.item], p.full()
-	place.Release(board, l.Nodes, f.In.Sharer(h.item))
-	half, ok := p.fit(h, h.item, l.End)
+// divide leaves a job its part of the GPU that was granted to it.
+func (p *slicer) divide(h *sliceHost) bool {
+	f, host := p.x.f, h.items[0]
+	l, board := f.Hand.Leases[host], p.full()
+	place.Release(board, l.Nodes, f.In.Sharer(host))
+	part, ok := p.fit(h, host, l.End)
 	if !ok {
-		board.Hold(l.Nodes, f.In.Sharer(h.item))
+		board.Hold(l.Nodes, f.In.Sharer(host))
 		return false
 	}
-	board.Take(half)
-	l.Nodes, l.Size = half.Nodes, f.In.Settings.Counted(half.Nodes)
-	p.mark(h, h.item)
+	board.Take(part)
+	l.Nodes, l.Size = part.Nodes, f.In.Settings.Counted(part.Nodes)
+	p.mark(h, host)
 	return true
 }
 
@@ -293,20 +328,21 @@ func (p *slicer) full() *place.Board {
 	return board
 }
 
-// fit finds half of a GPU for a job on the node of a host.
+// fit finds a part of a GPU for a job on the node of a host.
 func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement, bool) {
-	spec := p.x.f.Spec(i)
-	spec.Request = cluster.SliceOf(spec.Request, h.node.Shards/2, cluster.WholeGPU/2)
+	f := p.x.f
+	spec := f.Spec(i)
+	spec.Request = cluster.SliceOf(spec.Request, f.In.Settings.Slices.Shards(h.node.Shards), f.In.Settings.Slices.Part())
 	if len(spec.Require) > 0 && !slices.Contains(spec.Require, h.node.Name) {
 		return place.Placement{}, false
 	}
 	spec.Require, spec.Others = []string{h.node.Name}, false
-	return p.full().Fit(place.Ask{Shape: p.x.f.Site.Shape(spec), Pool: h.pool, Now: p.x.f.In.Now, End: end, Displace: place.Nobodys, Sharer: p.x.f.In.SlicesWith(i), Stops: true, Max: -1})
+	return p.full().Fit(place.Ask{Shape: f.Site.Shape(spec), Pool: h.pool, Now: f.In.Now, End: end, Displace: place.Nobodys, Sharer: f.In.SlicesWith(i), Stops: true, Max: -1})
 }
 
-// mark notes that a job starts with half of a GPU.
+// mark notes that a job starts with a part of a GPU.
 func (p *slicer) mark(h *sliceHost, i int) {
 	f := p.x.f
 	j := &f.In.Snapshot.Cases[i].Job
-	f.Hand.Marks[i].Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: h.node.Shards / 2, At: f.In.Now}
+	f.Hand.Marks[i].Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: f.In.Settings.Slices.Shards(h.node.Shards), At: f.In.Now}
 }

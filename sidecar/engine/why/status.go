@@ -36,7 +36,7 @@ type writer struct {
 	next          []cluster.Instant // by pool: the earliest end of a lease
 	firsts        []round.UserIndex // by tenant: see firstUsers
 	claim         *cluster.Claim    // of the job whose reason is being written; nil = none
-	partners      map[int]int       // by case, of those that take turns on a GPU
+	partners      map[int][]int     // by case, of those that take turns on a GPU
 }
 
 // Statuses returns the status of every live job, by key. It reuses the memory of out.
@@ -72,20 +72,20 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 	return out
 }
 
-// partnersOf returns the jobs that run in turn on a GPU, by case.
-func partnersOf(in *Input) map[int]int {
-	var out map[int]int
-	first := map[cluster.Device]int{}
+// partnersOf returns the other jobs that run in turn on a GPU, by case.
+func partnersOf(in *Input) map[int][]int {
+	var out map[int][]int
+	on := map[cluster.Device][]int{}
 	for _, i := range in.Slices {
 		for h := range in.In.Snapshot.Cases[i].Job.Holds {
 			for d := range in.In.Snapshot.Cases[i].Job.Holds[h].Devices() {
-				if k, ok := first[d]; !ok {
-					first[d] = i
-				} else if out == nil {
-					out = map[int]int{i: k, k: i}
-				} else {
-					out[i], out[k] = k, i
+				if out == nil && len(on[d]) > 0 {
+					out = map[int][]int{}
 				}
+				for _, k := range on[d] {
+					out[i], out[k] = append(out[i], k), append(out[k], i)
+				}
+				on[d] = append(on[d], i)
 			}
 		}
 	}
@@ -132,9 +132,15 @@ func (w *writer) waits(i int) bool { return w.in.Found.Can[i].Eligible && w.in.L
 // reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
 	w.reasonOf(because, i)
-	if partner, ok := w.partners[i]; ok && w.in.Leases[i] != nil && w.in.Leases[i].State == cluster.Active {
+	if others := w.partners[i]; len(others) > 0 && w.in.Leases[i] != nil && w.in.Leases[i].State == cluster.Active {
 		slice := w.in.In.Records[i].Slice
-		switch because.Code, because.For = cluster.ReasonTurn, w.in.In.Records[partner].Key; {
+		key := func(k int) cluster.JobKey { return w.in.In.Records[others[k]].Key }
+		first := max(slices.IndexFunc(others, func(k int) bool { return !w.in.In.Snapshot.Cases[k].Job.Paused }), 0) // it has its turn
+		because.Code, because.For = cluster.ReasonTurn, key(first)
+		if len(others) > 1 {
+			because.OtherJob = key(1 - first)
+		}
+		switch {
 		case w.in.In.Snapshot.Cases[i].Job.Paused:
 			because.Code = cluster.ReasonPaused
 		case slice.Pair != nil && slice.Pair.Beside:

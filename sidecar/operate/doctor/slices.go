@@ -49,7 +49,7 @@ func checkSliceNodes(f *findings, cfg *config.Config, s *cluster.Slices, o *clus
 		if n.Shards == 0 || !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(cfg.Partitions, p) }) {
 			continue
 		}
-		if n.Shards%2 != 0 {
+		if s.Shards(n.Shards) == 0 {
 			odd = append(odd, n.Name)
 		}
 		of := func(m cluster.GPUMemory) bool { return m.Model == n.GPUs[0].Model }
@@ -58,9 +58,10 @@ func checkSliceNodes(f *findings, cfg *config.Config, s *cluster.Slices, o *clus
 		}
 	}
 	if len(odd) > 0 {
-		f.add(Warn, check, fmt.Sprintf("the GPUs of %s have an odd number of shards", strings.Join(odd, ", ")), "they cannot be halved: no jobs take turns there", "give each GPU an even number of shards")
+		f.add(Warn, check, fmt.Sprintf("the shards of the GPUs of %s are not divisible by %d (sharing.jobs)", strings.Join(odd, ", "), s.Most()), "the parts of jobs would not be equal: no jobs take turns there",
+			fmt.Sprintf("give each GPU a number of shards that is a multiple of %d", s.Most()))
 	}
 	if len(unknown) > 0 {
-		f.add(Warn, check, "the memory of "+strings.Join(unknown, ", ")+" is not known", "no jobs take turns there, unless telemetry tells it: nobody knows that two fit", "write it in sharing.memory")
+		f.add(Warn, check, "the memory of "+strings.Join(unknown, ", ")+" is not known", "no jobs take turns there, unless telemetry tells it: nobody knows that they fit together", "write it in sharing.memory")
 	}
 }

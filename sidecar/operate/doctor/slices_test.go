@@ -17,6 +17,7 @@ func TestSlices(t *testing.T) {
 		off    bool
 		conf   map[string]string
 		node   cluster.Node
+		jobs   int
 		memory map[string]string
 		units  []doctor.Unit
 		want   []string
@@ -26,13 +27,18 @@ func TestSlices(t *testing.T) {
 		{name: "gang scheduling", conf: map[string]string{slurm.ConfPreemptMode: "GANG,SUSPEND"}, want: []string{"sharing.slices fail: PreemptMode=GANG,SUSPEND"}},
 		{name: "no shards", conf: map[string]string{slurm.ConfGresTypes: "gpu"}, want: []string{"sharing.slices warn: GresTypes=gpu"}},
 		{name: "grace", conf: map[string]string{slurm.ConfPreemptParameters: "youngest_first"}, want: []string{"sharing.slices warn: PreemptParameters without suspend_grace_time"}},
-		{name: "odd shards", node: cluster.Node{Name: "n1", Shards: 3}, want: []string{"sharing.slices warn: the GPUs of n1 have an odd number of shards"}},
+		{name: "odd shards", node: cluster.Node{Name: "n1", Shards: 3}, want: []string{"sharing.slices warn: the shards of the GPUs of n1 are not divisible by 2 (sharing.jobs)"}},
+		{name: "three jobs on four shards", jobs: 3, node: cluster.Node{Name: "n1", Shards: 4}, want: []string{"sharing.slices warn: the shards of the GPUs of n1 are not divisible by 3 (sharing.jobs)"}},
+		{name: "three jobs on three shards", jobs: 3, node: cluster.Node{Name: "n1", Shards: 3}, want: []string{"sharing.slices ok: turns of 1m"}},
 		{name: "unknown memory", memory: map[string]string{"k80": "12g"}, want: []string{"sharing.slices warn: the memory of h100 is not known"}},
 		{name: "timer", units: []doctor.Unit{{Name: "fairlease-thaw.timer", Load: "loaded", Active: "inactive"}}, want: []string{"sharing.slices warn: fairlease-thaw.timer does not run"}},
 	} {
 		cfg := config.Default()
 		if !c.off {
 			cfg.Placing.Sharing.Slices = "on"
+		}
+		if c.jobs > 0 {
+			cfg.Placing.Sharing.Jobs = c.jobs
 		}
 		cfg.Placing.Sharing.Memory = map[string]string{"h100": "80g"}
 		if c.memory != nil {

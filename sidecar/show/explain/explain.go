@@ -81,13 +81,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.For == 0 {
 			return "has its turn on its GPU"
 		}
-		return "has its turn on the GPU that it shares with " + w.Name(r.For) + ", and its lease" + w.till(r) + w.standing(r)
+		return "has its turn on the GPU that it shares with " + w.Name(r.For) + w.third(r, " and %s") + ", and its lease" + w.till(r) + w.standing(r)
 	},
 	cluster.ReasonBeside: func(w Words, r *cluster.Reason) string {
 		return "runs at the same time as " + w.Name(r.For) + " on their GPU, since neither is slower by that than in turns; its lease" + w.till(r) + w.standing(r)
 	},
 	cluster.ReasonPaused: func(w Words, r *cluster.Reason) string {
-		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU; it holds its lease" + w.till(r) + w.standing(r)
+		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU" + w.third(r, ", which %s shares, too") + "; it holds its lease" + w.till(r) + w.standing(r)
 	},
 
 	// jobs that wait
@@ -340,6 +340,14 @@ func (w Words) standing(r *cluster.Reason) string {
 		return ""
 	}
 	return "; " + queuer(r) + " is " + Behind(r.Behind)
+}
+
+// third names the third job on a GPU; "" = there are two.
+func (w Words) third(r *cluster.Reason, how string) string {
+	if r.OtherJob == 0 || r.Queue == cluster.JobQueues {
+		return ""
+	}
+	return fmt.Sprintf(how, w.Name(r.OtherJob))
 }
 
 // comparison says which tenant goes first and why.

@@ -58,8 +58,13 @@ func TestSentences(t *testing.T) {
 			Cell: "rack", Chain: "h100-rack", Right: cluster.Guaranteed, Spent: cluster.Hour, Fits: 20 * cluster.Minute,
 			Budget: &cluster.TenantBudget{Since: now.Add(-cluster.Hour)},
 			Bound:  &cluster.BindLimit{Tenant: "nlp", Kept: 7_500_000, Held: 500_000, Max: 800_000, Until: now.Add(cluster.Hour)}}
-		bare := cluster.Reason{Code: code}
-		for _, r := range []cluster.Reason{full, bare} {
+		bare, third := cluster.Reason{Code: code}, full
+		third.OtherJob = 7
+		list := []cluster.Reason{full, bare}
+		if code == cluster.ReasonTurn || code == cluster.ReasonPaused {
+			list = append(list, third)
+		}
+		for _, r := range list {
 			said := w.Reason(r)
 			b.WriteString(string(code) + ": it " + said + "\n")
 			if said == string(code) || said == string(code)+": a note" {

@@ -100,9 +100,9 @@ func (e *eye) Apply(ctx context.Context, actions []cluster.Action) []cluster.Out
 func newRun(s *Setup) (*run, error) {
 	nodes, settings := s.Fleet.Nodes(), s.Settings
 	if settings.Slices != nil {
-		settings.Slices = &cluster.Slices{Quantum: settings.Slices.Quantum, Pairs: settings.Slices.Pairs}
+		settings.Slices = &cluster.Slices{Quantum: settings.Slices.Quantum, Pairs: settings.Slices.Pairs, Jobs: settings.Slices.Jobs}
 		for i := range nodes {
-			nodes[i].Shards = 2
+			nodes[i].Shards = settings.Slices.Most()
 		}
 		for _, g := range s.Fleet.Models() {
 			settings.Slices.Memory = append(settings.Slices.Memory, cluster.GPUMemory{Model: cmp.Or(g.Model, unnamed), Bytes: 80 << 30})

@@ -51,6 +51,7 @@ type World struct {
 // Turns says how jobs share GPUs.
 type Turns struct {
 	Length string // of a turn; "" = they do not
+	Jobs   int    // on a GPU, at most; 0 = two
 	Pairs  int    // pace of two jobs at the same time on a GPU, percent of that alone; 0 = they only take turns
 }
 
@@ -85,12 +86,15 @@ func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experime
 		return s, err
 	}
 	if s.Settings.Slices = nil; turn > 0 {
-		s.Settings.Slices = &cluster.Slices{Quantum: turn, Pairs: w.Turns.Pairs > 0}
+		s.Settings.Slices = &cluster.Slices{Quantum: turn, Pairs: w.Turns.Pairs > 0, Jobs: w.Turns.Jobs}
 	} else if w.Turns.Pairs != 0 {
 		return s, failure.Usage("--pairs needs --slices: turns show whether two jobs do more at the same time; write --slices 1m")
 	}
 	if w.Turns.Pairs < 0 || w.Turns.Pairs > 100 {
 		return s, failure.Usage("--pairs must be 1 to 100 percent, got %d", w.Turns.Pairs)
+	}
+	if n := w.Turns.Jobs; n != 0 && n != 2 && (n != 3 || turn == 0 || w.Turns.Pairs > 0) {
+		return s, failure.Usage("--slice-jobs must be 2, or 3 with --slices and without --pairs, got %d", n)
 	}
 	s.Settings.StartCost = s.Costs.Start()
 	s.Seed = w.Seed
