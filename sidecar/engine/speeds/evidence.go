@@ -30,6 +30,9 @@ func (x *Speeds) learnt() evidence.Book {
 // finish takes the attempts that have ended since the last round, of cases that count.
 func finish(x *Speeds, counts func(i int) bool) {
 	for i := range x.in.Snapshot.Cases {
+		if st := &x.in.Cases[i]; st.Live && st.Before >= 0 && len(x.in.Snapshot.Attempts) == 0 {
+			continue // as in the last round
+		}
 		c, r := &x.in.Snapshot.Cases[i], &x.in.Records[i]
 		switch {
 		case r.Done != 0 && c.Record.Done == 0:

@@ -261,7 +261,10 @@ func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
 		records[i].Measured = at
 	}
 	for i := range records {
-		if holds := x.in.Snapshot.Cases[i].Job.Holds; scatters(x) && x.in.Cases[i].Runs && (len(holds) > 1 || records[i].Scattered) {
+		if !x.in.Cases[i].Runs || !scatters(x) {
+			continue
+		}
+		if holds := x.in.Snapshot.Cases[i].Job.Holds; len(holds) > 1 || records[i].Scattered {
 			records[i].Scattered = scattered(x, holds)
 		}
 	}
