@@ -16,6 +16,8 @@ type AllocationRequest struct {
 	Prices []float64 `json:"prices,omitempty"`
 	// Together is the part of each pool's GPUs, in thousandths, that the largest gang with Apart could have on its fewest nodes; nil = all.
 	Together []int `json:"together,omitempty"`
+	// Pairs are the types of jobs that do more beside each other on a GPU than in turns, by name; nil = jobs share no GPUs, or none is known.
+	Pairs []TypePair `json:"pairs,omitempty"`
 	// MostKinds is the maximum number of a tenant's kinds of jobs that the policy keeps apart; 0 = any.
 	MostKinds int `json:"most_kinds,omitempty"`
 	// Cells are the GPUs in healthy cells of virtual clusters, by tenant. They are part of Pools. CellTrades are the
@@ -24,6 +26,15 @@ type AllocationRequest struct {
 	CellTrades []CellTrade `json:"cell_trades,omitempty"`
 	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
+}
+
+// TypePair is two types of jobs that may share a GPU; see Bid.Type.
+type TypePair struct {
+	A string `json:"a"`
+	B string `json:"b"` // may be A, for two of its jobs
+	// PartA and PartB are the parts of their speeds alone that the two keep beside each other, by pool; 0 = they are not put together there.
+	PartA []float64 `json:"part_a"`
+	PartB []float64 `json:"part_b"`
 }
 
 // CellGPUs is the GPUs in a tenant's cells, with the trades of cells in force.
@@ -54,6 +65,8 @@ type Bid struct {
 	Speeds []float64 `json:"speeds"`
 	// Apart is the part of Speeds that a job keeps on more nodes than it needs, by pool; 0 = all. It is nil if that is not known, or no job.
 	Apart []float64 `json:"apart,omitempty"`
+	// Type is that of a job which may share a GPU with another one; "" = it may not.
+	Type string `json:"type,omitempty"`
 	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
 	// unknown.
 	Margins []float64 `json:"margins"`
@@ -93,6 +106,8 @@ type Allocation struct {
 	At     Instant  `json:"at,omitempty"` // when the question was asked; 0 = unknown
 	Pools  []string `json:"pools"`
 	Parts  []Part   `json:"parts"` // by party
+	// Pairs are the GPUs on which jobs of two types run beside each other; each has half of them among its Parts. nil = the request had no pairs.
+	Pairs []PairGPUs `json:"pairs,omitempty"`
 	// Trades are those in force, in the order in which they were made. Undone lists what this
 	// division reverted of earlier trades.
 	Trades    []Trade  `json:"trades,omitempty"`
@@ -116,6 +131,13 @@ type Allocation struct {
 type Part struct {
 	Party string     `json:"party"`
 	GPUs  []MicroGPU `json:"gpus"` // by pool
+}
+
+// PairGPUs is the GPUs of each pool for jobs of two types beside each other.
+type PairGPUs struct {
+	A    string     `json:"a"`
+	B    string     `json:"b"`
+	GPUs []MicroGPU `json:"gpus"` // by pool
 }
 
 // PartyPool is the account of a party in a pool, as TenantPool is that of a tenant.

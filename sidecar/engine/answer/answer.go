@@ -152,6 +152,7 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 		j.ElapsedAlone = alone(&j, b.Did, p.Models, len(q.Bids))
 		p.Jobs = append(p.Jobs, j)
 	}
+	p.Pairs = couples(q, at, order, p.Jobs)
 	s, err := divide(p)
 	if err != nil {
 		return err
@@ -173,6 +174,7 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 		}
 		d.Parts[i] = part
 	}
+	halves(q, d, at, order, p.Pairs, s.PairTime)
 	return nil
 }
 

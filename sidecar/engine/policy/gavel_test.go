@@ -48,23 +48,29 @@ func drawn(t *rapid.T) Problem {
 	if rapid.Bool().Draw(t, "confined") {
 		p.Models[0].Together = p.Models[0].GPUs / 2
 	}
-	for b := range n {
+	p.Pairs = pairsOf(t, p.Jobs)
+	return p
+}
+
+// pairsOf draws pairs of jobs.
+func pairsOf(t *rapid.T, jobs []Job) (out []Pair) {
+	for b := range jobs {
 		for a := range b {
-			x, y := p.Jobs[a], p.Jobs[b]
+			x, y := jobs[a], jobs[b]
 			if x.Gang != y.Gang || rapid.Bool().Draw(t, "pair") {
 				continue
 			}
-			q := Pair{A: a, B: b, SpeedA: make([]float64, k), SpeedB: make([]float64, k)}
-			for i := range k {
+			q := Pair{A: a, B: b, SpeedA: make([]float64, len(x.Speed)), SpeedB: make([]float64, len(x.Speed))}
+			for i := range x.Speed {
 				f := rapid.SampledFrom([]float64{0, .4, .6, .9, 1}).Draw(t, "beside")
 				if x.Speed[i] > 0 && y.Speed[i] > 0 {
 					q.SpeedA[i], q.SpeedB[i] = f*x.Speed[i], f*y.Speed[i]
 				}
 			}
-			p.Pairs = append(p.Pairs, q)
+			out = append(out, q)
 		}
 	}
-	return p
+	return out
 }
 
 // Every policy gives feasible shares of any sane problem, has an optimum, and gives the same bits again.

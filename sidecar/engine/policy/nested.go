@@ -21,10 +21,10 @@ type Ways struct {
 //
 // Nobody is below its share: a job has at least the level that it has where every entity has its weighted part of each
 // model to itself, every user an equal part of that, and, unless jobs are in turn, every job its weighted part of that. The levels above are filled until none can rise without
-// lowering another. The objective is the smallest level of an entity by its weight. Pairs, and throughputs of gangs
-// apart, are left out. Errors, jobs that run nowhere, and programs without an answer are as for Gavel.
+// lowering another. Pairs raise all throughputs by the largest factor that all can have, and then their sum. The objective is the smallest level of
+// an entity by its weight. Throughputs of gangs apart are left out. Errors, jobs that run nowhere, and programs without an answer are as for Gavel.
 func Nested(p Problem, w Ways) (Shares, error) {
-	p.Pairs, p.Models = nil, slices.Clone(p.Models)
+	p.Models = slices.Clone(p.Models)
 	for i := range p.Models {
 		p.Models[i].Together = 0
 	}
@@ -45,6 +45,7 @@ func Nested(p Problem, w Ways) (Shares, error) {
 	}
 	d := newDivision(p, Options{Eligible: true}, false)
 	err := d.nested()
+	d.keep(nil)
 	if err != nil {
 		d.take(d.in.fixed(d.in.users()))
 		d.objective = 0
@@ -100,6 +101,11 @@ func (d *division) nested() error {
 		return err
 	}
 	d.takeX(x, jobsOf(entities))
+	if alone := d.uses; !d.in.plain() {
+		if _, err := d.maxMin(d.throughputs()); err != nil {
+			d.take(alone)
+		}
+	}
 	throughput := d.throughputs()
 	d.objective = math.Inf(1)
 	for _, e := range entities {

@@ -250,3 +250,22 @@ func TestFixedSharesOfTenants(t *testing.T) {
 		}
 	}
 }
+
+// With pairs no job does less than alone.
+func TestNestedPairs(t *testing.T) {
+	needsCLP(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		p := tenants(rt)
+		p.Pairs = pairsOf(rt, p.Jobs)
+		alone := p
+		alone.Pairs = nil
+		for name := range ways {
+			with, without := achieved(p, nested(rt, name, p)), achieved(alone, nested(rt, name, alone))
+			for m := range with {
+				if with[m] < (1-1e-6)*without[m]-1e-9 && name != "las-blind" { // that one does not know how fast they are
+					rt.Fatalf("%s: job %d does %v with pairs, %v alone", name, m, with[m], without[m])
+				}
+			}
+		}
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
 // space is all that the jobs of a problem can do: its ways are the columns of every
@@ -96,8 +98,11 @@ func (g *given) spread(m, model int) bool {
 }
 
 // paired tells whether a pair is of use on a model: the two do more together than when they take
-// turns. Else each alone for speedA/T_a and speedB/T_b of the time does the same with less.
+// turns, and there is a solver for pairs. Else each alone for speedA/T_a and speedB/T_b of the time does the same with less.
 func (g *given) paired(pair, model int) bool {
+	if !lp.Available {
+		return false
+	}
 	q := &g.p.Pairs[pair]
 	a, b := q.SpeedA[model], q.SpeedB[model]
 	return a > 0 && b > 0 && a/g.p.Jobs[q.A].Speed[model]+b/g.p.Jobs[q.B].Speed[model] > 1
