@@ -108,3 +108,16 @@ func SliceOf(r Request, shards int, part MicroGPU) Request {
 	r.Nodes, r.MaxNodes, r.PerNode = 1, 1, 0
 	return r
 }
+
+// LeastTogether is how much two jobs do at the same time on a GPU at least, as a multiple of one alone, to be put together there by what is known of their
+// types.
+const LeastTogether = 1.2
+
+// Together gives how much two jobs do on a GPU, as a multiple of one alone, by the parts of their speeds that they keep beside each other: at the same time,
+// or 1 in turns, if one is slower than that.
+func Together(a, b float64) float64 {
+	if min(a, b) < 0.5 {
+		return 1
+	}
+	return a + b
+}

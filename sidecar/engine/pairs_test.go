@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -45,16 +47,22 @@ func TestPairs(t *testing.T) {
 	for _, c := range []struct {
 		x, y    int
 		silent  bool
+		divide  string
 		least   [2]float64 // of its pace alone that a job of x and of y has
 		told    []string
 		reasons []cluster.Code
 	}{
 		{x: 80, y: 60, least: [2]float64{0.58, 0.58}, told: []string{"run at the same time"}, reasons: []cluster.Code{cluster.ReasonBeside}},
 		{x: 95, y: 30, least: [2]float64{0.47, 0.47}, told: []string{"take turns"}, reasons: []cluster.Code{cluster.ReasonTurn, cluster.ReasonPaused}},
+		{x: 80, y: 60, divide: "gavel:las-jobs", least: [2]float64{0.58, 0.58}, told: []string{"run at the same time"}, reasons: []cluster.Code{cluster.ReasonBeside}},
+		{x: 95, y: 30, divide: "gavel:las-jobs", least: [2]float64{0.47, 0.47}, told: []string{"take turns"}, reasons: []cluster.Code{cluster.ReasonTurn, cluster.ReasonPaused}},
 		{x: 80, y: 60, silent: true, least: [2]float64{0.47, 0.47}, reasons: []cluster.Code{cluster.ReasonTurn, cluster.ReasonPaused}},
 	} {
-		t.Run(fmt.Sprint(c.x, c.y, c.silent), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.x, c.y, c.silent, c.divide), func(t *testing.T) {
 			w, ids := paired(t, c.x, c.y)
+			if c.divide != "" {
+				divides(w, c.divide)
+			}
 			if c.silent {
 				w.Reports = 0
 			}
@@ -168,4 +176,58 @@ func (l *liar) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 		}
 	}
 	return seen, err
+}
+
+// divides lets a preset divide GPU models.
+func divides(w *simtest.World, by string) {
+	set := &w.Settings
+	set.Preset, set.Divide, set.DivideJobs, set.Mechanism, set.DivideEvery = by, by, preset.OfJobs(by), cluster.Nearest, 30
+}
+
+// Jobs a and b do most beside each other, but c and d hinder each other: all do best as a beside c and b beside d. The division puts those together, in which order they come
+// all the same.
+func TestDivisionPairs(t *testing.T) {
+	for _, by := range []string{"gavel:las-jobs", "gavel:las", "gavel:ftf"} {
+		for _, order := range []string{"abcd", "acbd", "cadb", "dbca"} {
+			t.Run(by+order, func(t *testing.T) {
+				w := sliced(t, 1)
+				divides(w, by)
+				w.Settings.Slices.Pairs, w.Settings.Across, w.Reports, w.Beside = true, cluster.AnyUser, 10*cluster.Second, sim.Beside{}
+				parts := map[string]float64{"ab": 0.95, "ac": 0.9, "bd": 0.9, "ad": 0.3, "bc": 0.3, "cd": 0.3}
+				for _, own := range "abcd" {
+					w.Rules.Profiles = append(w.Rules.Profiles, known(string(own), "", 1))
+					for _, other := range "abcd" {
+						part := parts[string(min(own, other))+string(max(own, other))]
+						if own == other {
+							continue
+						}
+						w.Rules.Profiles = append(w.Rules.Profiles, known(string(own), string(other), part))
+						of := sim.Task{Kind: string(other), GPUs: 1}
+						if w.Beside[of] == nil {
+							w.Beside[of] = sim.Speeds{}
+						}
+						w.Beside[of][sim.Task{Kind: string(own), GPUs: 1}] = map[string]sim.Rate{"v100": {Speed: sim.Speed(float64(sim.Reference) * part)}}
+					}
+				}
+				ids := map[string]cluster.JobID{}
+				for _, kind := range order {
+					ids[string(kind)] = w.Virtual.Submit(sim.Work{Name: "train", Kind: string(kind), User: "x_user", Account: "x", Partition: "gpu", Comment: modest + ",kind=" + string(kind),
+						Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour})
+					w.Run(20 * cluster.Second)
+				}
+				w.Run(2 * cluster.Hour)
+				for _, pair := range []string{"ac", "bd"} {
+					a, b := w.Record(ids[pair[:1]]), w.Record(ids[pair[1:]])
+					if a.Slice == nil || a.Slice.Pair == nil || a.Slice.Pair.With != b.Key || !a.Slice.Pair.Beside {
+						t.Errorf("%s: %+v; the division: %+v", pair, a.Slice, w.Last.State.Allocation.Pairs)
+					}
+				}
+			})
+		}
+	}
+}
+
+// known is a declared rate of a kind, beside another one.
+func known(kind, with string, rate float64) cluster.Profile {
+	return cluster.Profile{Kind: cluster.Kind(kind), With: cluster.Kind(with), Model: "v100", Gang: 1, Rate: rate, Source: cluster.Declared, Basis: profile.File}
 }

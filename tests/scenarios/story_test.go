@@ -11,6 +11,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
@@ -29,6 +31,7 @@ type story struct {
 	mode     loop.Mode
 	decide   func(cluster.Snapshot) cluster.Plan
 	cells    *cluster.Cells // nil = no virtual clusters
+	pairs    []cluster.Profile
 
 	world   *simtest.World
 	journal *sim.Memory
@@ -60,7 +63,9 @@ var commands = map[string]func(*story, []string) ([]string, error){
 	"mode":     (*story).setMode,    // mode observe|act
 	"by":       (*story).by,         // by SCHEDULER: a known one in the engine's place
 	"vcs":      (*story).vcs,        // vcs TENANT=NODES…: virtual clusters of whole nodes
-	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [for D] [begin D] [limit D] [no-requeue] [interactive] [never-saves]
+	"divide":   (*story).divide,     // divide PRESET: it divides GPU models
+	"pair":     (*story).pair,       // pair KIND KIND PERCENT: jobs of two kinds may share a GPU, and each does so much of its steps beside the other
+	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [kind=KIND] [for D] [begin D] [limit D] [no-requeue] [interactive] [never-saves]
 	"cancel":   (*story).cancel,     // cancel JOB…
 	"requeue":  (*story).requeue,    // requeue JOB…: by somebody else
 	"hold":     (*story).hold,       // hold JOB…
@@ -188,12 +193,60 @@ func (s *story) vcs(words []string) ([]string, error) {
 	return nil, err
 }
 
+// divide has a preset divide GPU models.
+func (s *story) divide(words []string) ([]string, error) {
+	if len(words) != 1 || !slices.Contains(preset.Dividing(), words[0]) {
+		return nil, fmt.Errorf("write: divide PRESET, one of %s", strings.Join(preset.Dividing(), ", "))
+	}
+	set := &s.settings
+	set.Preset, set.Divide, set.DivideJobs, set.Mechanism, set.DivideEvery = words[0], words[0], preset.OfJobs(words[0]), cluster.Nearest, 30
+	return nil, nil
+}
+
+// pair declares how fast jobs of two kinds are beside each other, and lets such jobs share GPUs.
+func (s *story) pair(words []string) ([]string, error) {
+	if len(words) != 3 || len(s.nodes) == 0 {
+		return nil, fmt.Errorf("name the nodes before, and write: pair KIND KIND PERCENT")
+	}
+	percent, err := strconv.Atoi(words[2])
+	model := s.nodes[0].GPUs[0].Model
+	s.settings.Across, s.settings.Slices = cluster.AnyUser, &cluster.Slices{Quantum: cluster.Minute, Pairs: true, Memory: []cluster.GPUMemory{{Model: model, Bytes: 32 << 30}}}
+	for i := range s.nodes {
+		s.nodes[i].Shards = 2 * s.nodes[i].GPUs[0].Count
+	}
+	for k, kind := range words[:2] {
+		of := cluster.Profile{Kind: cluster.Kind(kind), Model: model, Gang: 1, Rate: 1, Source: cluster.Declared, Basis: profile.File}
+		if !slices.Contains(s.pairs, of) {
+			s.pairs = append(s.pairs, of)
+		}
+		of.With, of.Rate = cluster.Kind(words[1-k]), float64(percent)/100
+		s.pairs = append(s.pairs, of)
+	}
+	return nil, err
+}
+
+// beside gives the speeds of jobs beside each other that are declared.
+func (s *story) beside() sim.Beside {
+	out := sim.Beside{}
+	for _, p := range s.pairs {
+		with := sim.Task{Kind: string(p.With), GPUs: 1}
+		if out[with] == nil {
+			out[with] = sim.Speeds{}
+		}
+		out[with][sim.Task{Kind: string(p.Kind), GPUs: 1}] = map[string]sim.Rate{p.Model: {Speed: sim.Speed(float64(sim.Reference) * p.Rate)}}
+	}
+	return out
+}
+
 // live gives the cluster, made when it is asked for first.
 func (s *story) live() *simtest.World {
 	if s.world != nil {
 		return s.world
 	}
 	s.world, s.journal = simtest.New(s.t, s.settings, s.nodes, s.tenants...), sim.NewMemory()
+	if s.pairs != nil {
+		s.world.Rules.Profiles, s.world.Beside, s.world.Reports = s.pairs, s.beside(), 10*cluster.Second
+	}
 	for _, name := range s.tenants {
 		s.world.SetShares(name, s.shares[name])
 	}
@@ -241,6 +294,10 @@ func (s *story) submit(words []string) ([]string, error) {
 		case "never-saves":
 			work.Saves, work.Command = sim.Never, cluster.Untyped
 		default:
+			if kind, ok := strings.CutPrefix(word, "kind="); ok {
+				work.Kind, work.Comment = kind, "share=yes,mem."+s.nodes[0].GPUs[0].Model+"=14g,"+word
+				continue
+			}
 			nodes, each, ok := strings.Cut(word, "x")
 			count, err := strconv.Atoi(each)
 			if !ok || err != nil {

@@ -27,7 +27,7 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 			}
 		}
 	}
-	r := &bidder{in: x.in, found: x.found, speeds: x.speeds, parties: x.due.Parties, weights: x.weights, several: severalUsers(x), tradable: x.in.Snapshot.Cells.Tradable(), known: map[offerKey]*offer{}}
+	r := &bidder{in: x.in, found: x.found, speeds: x.speeds, parties: x.due.Parties, weights: x.weights, several: severalUsers(x), jobsQueue: x.due.JobsQueue, tradable: x.in.Snapshot.Cells.Tradable(), known: map[offerKey]*offer{}}
 	demands, digests := x.due.demands[:0], make([]digest, 0, len(x.due.Parties))
 	for i := range x.due.Queued { // in the order in which cases are in memory
 		k := x.due.Queued[i].Party
@@ -52,7 +52,7 @@ func (x *shares) ask(capacity []int, own *round.Owned) *cluster.AllocationReques
 	for n := range demands {
 		q.Bids[n] = r.bid(&demands[n])
 	}
-	q.Together = together(x.in, q.Bids)
+	q.Together, q.Pairs = together(x.in, q.Bids), r.pairs(q.Bids)
 	return &q
 }
 
@@ -82,14 +82,15 @@ func (x *shares) cells(own *round.Owned) (out []cluster.CellGPUs) {
 
 // bidder makes the bids of a round.
 type bidder struct {
-	in       *round.Facts
-	found    *eligible.Found
-	speeds   *speeds.Speeds
-	parties  []round.Claimant
-	weights  []int64 // by tenant
-	several  []bool  // by tenant: its active jobs are of several users
-	tradable bool    // tenants trade cells
-	known    map[offerKey]*offer
+	in        *round.Facts
+	found     *eligible.Found
+	speeds    *speeds.Speeds
+	parties   []round.Claimant
+	weights   []int64 // by tenant
+	several   []bool  // by tenant: its active jobs are of several users
+	jobsQueue bool
+	tradable  bool // tenants trade cells
+	known     map[offerKey]*offer
 }
 
 // demand is what a party wants.
@@ -193,6 +194,9 @@ func (x *bidder) digest(d *demand) digest {
 		sum.number(n)
 	}
 	if x.in.Settings.DivideJobs {
+		if t := x.typeOf(party.Cases[0]); t != "" { // changes of pairs wait for the next epoch, like those of speeds
+			sum.text(t)
+		}
 		for p, part := range apart(x, party.Cases[0]) {
 			if part > 0 { // its changes wait for the next epoch, like those of speeds
 				sum.number(int64(p))
@@ -219,7 +223,7 @@ func (x *bidder) bid(d *demand) cluster.Bid {
 	}
 	if x.in.Settings.DivideJobs {
 		i := party.Cases[0]
-		b.Job = x.in.Records[i].Key
+		b.Job, b.Type = x.in.Records[i].Key, x.typeOf(i)
 		b.Elapsed = max(x.in.Now.Sub(x.found.Can[i].First), 0)
 		b.Steps, b.Did, b.Apart = x.speeds.Steps(i), x.speeds.Did(i), apart(x, i)
 	}

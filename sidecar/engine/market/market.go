@@ -38,6 +38,9 @@ func (m *Market) Beside(i, k int, model string) (own, other float64, known bool)
 	return m.speeds.Pairs.Beside(i, k, model)
 }
 
+// TypeOf names the type of a case's job for pairs.
+func TypeOf(m *Market, i int) string { return m.speeds.Pairs.Type(i) }
+
 // Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
 func Scattered(m *Market, i, pool int) (part float64, known bool) {
 	return speeds.Scattered(m.speeds, i, pool)

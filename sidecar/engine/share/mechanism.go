@@ -138,6 +138,7 @@ type hand struct {
 	debts market.Debts
 	wants []rounds.Want // Party counts from first
 	who   []int         // by want: the candidate
+	twos  map[int]two   // by candidate
 	gang  float64       // the largest
 	pools []rounds.Pool // in line: the wants that have a part of their tenant's share there, in their tenant's order
 }
@@ -147,13 +148,16 @@ type hand struct {
 func (m *hand) gather(taken []int) {
 	cs := m.in.Candidates
 	at := make([]int, len(cs)) // 1 + the want
+	m.couple(taken)
 	for i := range cs {
 		k := &cs[i]
 		party := m.x.f.Due.Queued[k.Case].Party - m.first
+		together, coupled := m.twos[i]
 		switch {
 		case taken[i] >= 0:
 			*m.debts.Next.At(party, taken[i]) -= k.GPUs.Float()
 			*m.debts.Tenants.At(m.x.f.Due.Parties[m.first+party].Tenant, taken[i]) -= k.GPUs.Float()
+		case coupled && !together.first: // another one stands for it
 		case !k.IdleOnly && !k.Priority.Resting:
 			w := rounds.Want{Party: int(party), Tenant: int(m.x.f.Due.Parties[m.first+party].Tenant), Gang: k.GPUs.Devices(), On: -1}
 			if k.Running {
@@ -168,8 +172,9 @@ func (m *hand) gather(taken []int) {
 	for t := range m.in.Tenants {
 		m.in.Tenants[t].Each(cs, func(i, p, in int) {
 			w := at[i] - 1
+			x, coupled := m.twos[i]
 			switch {
-			case w < 0 || *m.debts.Due.At(m.x.f.Due.Queued[cs[i].Case].Party-m.first, p) <= 0:
+			case w < 0 || coupled && x.pool != p || *m.debts.Due.At(m.x.f.Due.Queued[cs[i].Case].Party-m.first, p) <= 0:
 			case cs[i].Running && in > 0:
 				movers[p] = append(movers[p], w)
 			default:
@@ -358,9 +363,12 @@ func (m *hand) gpus() []int {
 
 // picks returns the chosen candidates.
 func (m *hand) picks(grants []rounds.Grant) []lease.Pick {
-	out := make([]lease.Pick, len(grants))
-	for at, g := range grants {
-		out[at] = lease.Pick{Candidate: m.who[g.Row], Pool: g.Model}
+	out := make([]lease.Pick, 0, len(grants))
+	for _, g := range grants {
+		out = append(out, lease.Pick{Candidate: m.who[g.Row], Pool: g.Model})
+		if x := m.twos[m.who[g.Row]]; x.holds {
+			out = append(out, lease.Pick{Candidate: x.other, Pool: g.Model})
+		}
 	}
 	return out
 }

@@ -22,21 +22,29 @@ import (
 // slice puts jobs that wait onto the GPUs of others.
 func slice(x *contest, in *lease.Input, choice *lease.Choice) {
 	s := x.f.In.Settings.Slices
-	if s == nil || x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue {
+	if s == nil || x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue && !s.Pairs {
 		return
 	}
-	p := &slicer{x: x, in: in, choice: choice, holds: make([]cluster.MicroGPU, len(in.Tenants)*len(x.f.In.Pools))}
+	p := &slicer{x: x, in: in, choice: choice, open: map[*cluster.Node]int{}, holds: make([]cluster.MicroGPU, len(in.Tenants)*len(x.f.In.Pools))}
 	if p.hosts = p.room(); len(p.hosts) == 0 {
 		return
+	}
+	if p.plan = planOf(x, func(i, k int) bool { return !p.left(i) && !p.left(k) }); p.plan != nil {
+		p.joinAll(true, true)
 	}
 	for _, own := range []bool{true, false} {
 		if !own && (x.f.In.Settings.Divides() || x.f.In.Settings.Across != cluster.AnyUser) {
 			break
 		}
-		for t := range in.Tenants {
-			in.Tenants[t].Each(in.Candidates, func(i, pool, _ int) { p.join(t, i, pool, own) })
-		}
+		p.joinAll(own, false)
 		p.await(own)
+	}
+}
+
+// joinAll puts candidates in the order of turns onto the GPUs of others; planned = only where the division gives their types a GPU together.
+func (p *slicer) joinAll(own, planned bool) {
+	for t := range p.in.Tenants {
+		p.in.Tenants[t].Each(p.in.Candidates, func(i, pool, _ int) { p.join(t, i, pool, own, planned) })
 	}
 }
 
@@ -46,9 +54,11 @@ type slicer struct {
 	in     *lease.Input
 	choice *lease.Choice
 	hosts  []sliceHost
-	holds  []cluster.MicroGPU // by tenant, then pool: GPUs of leases
-	leaves []int              // cases that may take turns, and have to leave their GPU now
-	board  *place.Board       // with all leases; nil = not made yet
+	holds  []cluster.MicroGPU    // by tenant, then pool: GPUs of leases
+	leaves []int                 // cases that may take turns, and have to leave their GPU now
+	board  *place.Board          // with all leases; nil = not made yet
+	open   map[*cluster.Node]int // the job there that starts with a part of a GPU in this round, and has no partner yet
+	plan   plan                  // nil = the division has no pairs
 }
 
 // sliceHost is a GPU with room for another job.
@@ -68,7 +78,7 @@ func (p *slicer) room() []sliceHost {
 			continue
 		}
 		if p.left(i) {
-			if f.Due.Queued[i].Queue >= 0 && p.mayShare(i, l.Pool) {
+			if f.Due.Queued[i].Queue >= 0 && f.In.MaySlice(i, l.Pool) {
 				p.leaves = append(p.leaves, i)
 			}
 			continue
@@ -94,7 +104,7 @@ func (p *slicer) room() []sliceHost {
 		begins := l.State == cluster.Granted && l.Granted == f.In.Now && cluster.SizeHeld(l.Nodes) == cluster.Whole(1) && f.In.Cases[i].Waits
 		lone := l.State == cluster.Active && f.In.Records[i].Slice != nil && !f.Ending(i) && len(l.Nodes[0].Index) == 1
 		at, ok := slices.BinarySearchFunc(f.In.Snapshot.Nodes, l.Nodes[0].Node, func(n cluster.Node, name string) int { return strings.Compare(n.Name, name) })
-		if !begins && !lone || !ok || f.In.Settings.Slices.Shards(f.In.Snapshot.Nodes[at].Shards) == 0 || !p.mayShare(i, l.Pool) {
+		if !begins && !lone || !ok || f.In.Settings.Slices.Shards(f.In.Snapshot.Nodes[at].Shards) == 0 || !f.In.MaySlice(i, l.Pool) {
 			continue
 		}
 		if lone {
@@ -128,31 +138,24 @@ func (p *slicer) left(i int) bool {
 	return l.State == cluster.Ending || l.End <= p.x.f.In.Now && p.x.f.Ending(i)
 }
 
-// mayShare reports whether a job may take turns on a GPU of a model. A job that was requeued at its start may: nobody ends turns by requeues of a job,
-// since whole terms cost its partner stops.
-func (p *slicer) mayShare(i int, model string) bool {
-	f := p.x.f
-	j, r, st := &f.In.Snapshot.Cases[i].Job, &f.In.Records[i], &f.In.Cases[i]
-	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
-		return false
-	}
-	return f.In.Settings.Slices.Fits(j, model, f.In.Snapshot.Sizes, f.In.Snapshot.Memory)
-}
-
 // join puts a candidate onto the GPU of another job in a pool: of its own tenant, or else of one that holds more than it is due.
-func (p *slicer) join(tenant, i, pool int, own bool) {
+func (p *slicer) join(tenant, i, pool int, own, planned bool) {
 	f, k := p.x.f, &p.in.Candidates[i]
-	if k.Running || k.IdleOnly || f.Hand.Leases[k.Case] != nil || p.in.Tenants[tenant].Spent || !p.mayShare(k.Case, f.In.Pools[pool]) ||
+	if k.Running || k.IdleOnly || f.Hand.Leases[k.Case] != nil || p.in.Tenants[tenant].Spent || !f.In.MaySlice(k.Case, f.In.Pools[pool]) ||
 		f.Hand.IsClaimed(k.Key) || p.in.Limits != nil && p.in.Limits.Room(k.Case) != lease.Now || !own && !p.lacks(tenant, pool) {
 		return
 	}
 	for _, h := range p.best(k.Case) {
 		x := &p.hosts[h]
+		if planned && !p.plan.gives(f, k.Case, x.items[0], x.pool) || !planned && p.decided(x, k.Case) {
+			continue
+		}
 		if own && k.Binds != lease.Unbound && !slices.ContainsFunc(x.items, func(i int) bool { return !f.Hand.Marks[i].Stoppable }) { // its tenant would bind more GPUs than before
 			continue
 		}
 		if p.together(x, k.Case, tenant, pool, own) && p.pair(x, k) {
 			p.choice.Passed[i] = round.Passed{}
+			p.plan.take(f, k.Case, x.items[0], x.pool)
 			p.gave(x, k.Case, tenant)
 			if p.in.Limits != nil {
 				p.in.Limits.Take(k.Case, true)
@@ -162,12 +165,8 @@ func (p *slicer) join(tenant, i, pool int, own bool) {
 	}
 }
 
-// How much two jobs do at the same time on a GPU, as a multiple of one alone: at least, to be put together there by what is known of their types, and
-// before anything is known, so that they are tried.
-const (
-	leastTogether = 1.2
-	untried       = 1.25
-)
+// untried is how much two jobs are taken to do at the same time, as a multiple of one alone, before anything is known, so that they are tried.
+const untried = 1.25
 
 // best returns the hosts in the order in which a job should join them: first those beside which both do most.
 func (p *slicer) best(i int) []int {
@@ -185,14 +184,11 @@ func (p *slicer) does(h *sliceHost, i int) float64 {
 	if !f.In.Settings.Slices.Pairs {
 		return untried
 	}
-	switch own, other, known := f.Market.Beside(i, h.items[0], f.In.Pools[h.pool]); {
-	case !known:
+	own, other, known := f.Market.Beside(i, h.items[0], f.In.Pools[h.pool])
+	if !known {
 		return untried
-	case min(own, other) < 0.5:
-		return 1 // they would take turns
-	default:
-		return own + other
 	}
+	return cluster.Together(own, other)
 }
 
 // await lets jobs that are granted a GPU start with a part of it, for jobs that have to leave theirs now: these can join when they wait.
@@ -204,7 +200,9 @@ func (p *slicer) await(own bool) {
 			continue
 		}
 		for h := range p.hosts {
-			if x := &p.hosts[h]; !x.lone && p.together(x, i, t, pool, own) && (len(x.items) > 1 || p.divide(x)) {
+			if x := &p.hosts[h]; !x.lone && p.together(x, i, t, pool, own) && p.planned(x, i) && (len(x.items) > 1 || p.joinsOpen(x) && p.divide(x)) {
+				p.plan.take(f, i, x.items[0], pool)
+				p.open[x.node] = x.items[0]
 				p.gave(x, i, t)
 				break
 			}
@@ -212,13 +210,33 @@ func (p *slicer) await(own bool) {
 	}
 }
 
+// decided reports whether the division decides on a job and a host: it knows how fast they are beside each other.
+func (p *slicer) decided(h *sliceHost, i int) bool {
+	if p.plan == nil {
+		return false
+	}
+	_, _, known := p.x.f.Market.Beside(i, h.items[0], p.x.f.In.Pools[h.pool])
+	return known
+}
+
+// planned reports whether the division gives a job and a host a GPU together, or does not decide on them.
+func (p *slicer) planned(h *sliceHost, i int) bool {
+	return !p.decided(h, i) || p.plan.gives(p.x.f, i, h.items[0], h.pool)
+}
+
+// joinsOpen reports whether a host may start with a part of a GPU: on a node where another one does so in this round, Slurm puts it beside that.
+func (p *slicer) joinsOpen(h *sliceHost) bool {
+	i, ok := p.open[h.node]
+	return !ok || p.does(h, i) >= cluster.LeastTogether && p.planned(h, i)
+}
+
 // together reports whether a job of a tenant may be put onto a GPU: beside jobs of its own tenant, or else of one that holds more than it is due.
 func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 	f := p.x.f
 	others := slices.ContainsFunc(h.items, func(o int) bool { return int(f.Due.Queued[o].Queue) != tenant })
 	strangers := slices.ContainsFunc(h.items, func(o int) bool { return f.In.Records[o].User != f.In.Records[i].User })
-	return len(h.items) < f.In.Settings.Slices.Most() && h.pool == pool && others != own && (own || p.may(h, tenant)) &&
-		(f.In.Settings.Across != cluster.SameUser || !strangers) && p.does(h, i) >= leastTogether
+	return len(h.items) < f.In.Settings.Slices.Most() && h.pool == pool && (f.Due.JobsQueue || others != own) && (own || p.may(h, tenant)) &&
+		(f.In.Settings.Across != cluster.SameUser || !strangers) && p.does(h, i) >= cluster.LeastTogether
 }
 
 // may reports whether the tenants on a GPU take a job of another one: the tenant to which it is granted has its due without all of it. With a third
@@ -269,7 +287,7 @@ func (p *slicer) pair(h *sliceHost, k *lease.Candidate) bool {
 	f, host := p.x.f, h.items[0]
 	l := f.Hand.Leases[host]
 	was, whole := *l, !h.lone && len(h.items) == 1
-	if whole && !p.divide(h) {
+	if whole && (!p.joinsOpen(h) || !p.divide(h)) {
 		return false
 	}
 	end := f.Stops.EndFor(k.Case, f.In.Now)

@@ -76,6 +76,14 @@ func (p *Pairs) Beside(i, k int, model string) (own, other float64, known bool) 
 	return own, other, own > 0 && other > 0
 }
 
+// Type names the type of a case's job for pairs: its kind, of one user where jobs of one user alone share GPUs.
+func (p *Pairs) Type(i int) string {
+	if p.in.Settings.Across == cluster.SameUser {
+		return string(p.kind(i)) + "@" + p.in.Records[i].User
+	}
+	return string(p.kind(i))
+}
+
 // part returns the part of its speed alone that a kind has; 0 = it is not known.
 func (p *Pairs) part(of couple) float64 {
 	part, ok := p.parts[of]
@@ -84,7 +92,7 @@ func (p *Pairs) part(of couple) float64 {
 	}
 	alone, known := p.book.Rate(of.kind, of.model, 1)
 	if both, ok := p.book.Beside(of.kind, of.with, of.model, 1); known && ok && alone.Rate > 0 {
-		part = both.Rate / alone.Rate
+		part = min(both.Rate/alone.Rate, 1)
 	}
 	if p.parts == nil {
 		p.parts = map[couple]float64{}
