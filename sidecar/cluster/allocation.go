@@ -31,7 +31,7 @@ type AllocationRequest struct {
 // TypePair is two types of jobs that may share a GPU; see Bid.Type.
 type TypePair struct {
 	A string `json:"a"`
-	B string `json:"b"` // may be A, for two of its jobs
+	B string `json:"b"` // not before A, by name; A for two jobs of one type
 	// PartA and PartB are the parts of their speeds alone that the two keep beside each other, by pool; 0 = they are not put together there.
 	PartA []float64 `json:"part_a"`
 	PartB []float64 `json:"part_b"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // paired returns a world of one node with two GPUs, on which jobs may run at the same time, and two jobs of each of two tenants. Beside a job of
@@ -193,26 +195,13 @@ func TestDivisionPairs(t *testing.T) {
 				w := sliced(t, 1)
 				divides(w, by)
 				w.Settings.Slices.Pairs, w.Settings.Across, w.Reports, w.Beside = true, cluster.AnyUser, 10*cluster.Second, sim.Beside{}
-				parts := map[string]float64{"ab": 0.95, "ac": 0.9, "bd": 0.9, "ad": 0.3, "bc": 0.3, "cd": 0.3}
-				for _, own := range "abcd" {
-					w.Rules.Profiles = append(w.Rules.Profiles, known(string(own), "", 1))
-					for _, other := range "abcd" {
-						part := parts[string(min(own, other))+string(max(own, other))]
-						if own == other {
-							continue
-						}
-						w.Rules.Profiles = append(w.Rules.Profiles, known(string(own), string(other), part))
-						of := sim.Task{Kind: string(other), GPUs: 1}
-						if w.Beside[of] == nil {
-							w.Beside[of] = sim.Speeds{}
-						}
-						w.Beside[of][sim.Task{Kind: string(own), GPUs: 1}] = map[string]sim.Rate{"v100": {Speed: sim.Speed(float64(sim.Reference) * part)}}
-					}
+				for own, part := range map[string]float64{"ab": 0.95, "ac": 0.9, "bd": 0.9, "ad": 0.3, "bc": 0.3, "cd": 0.3} {
+					together(w, own[:1], own[1:], part)
 				}
 				ids := map[string]cluster.JobID{}
 				for _, kind := range order {
-					ids[string(kind)] = w.Virtual.Submit(sim.Work{Name: "train", Kind: string(kind), User: "x_user", Account: "x", Partition: "gpu", Comment: modest + ",kind=" + string(kind),
-						Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour})
+					w.Rules.Profiles = append(w.Rules.Profiles, known(string(kind), "", 1))
+					ids[string(kind)] = trains(w, string(kind))
 					w.Run(20 * cluster.Second)
 				}
 				w.Run(2 * cluster.Hour)
@@ -224,6 +213,81 @@ func TestDivisionPairs(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The rounds carry out what the division gives to pairs: over hours two types have as many GPUs together as it says, within one or little more.
+func TestRoundsApproachPairs(t *testing.T) {
+	for _, by := range []string{"gavel:las-jobs", "gavel:las"} {
+		for seed := range seeds.Of(t, 6) {
+			draw := rand.New(rand.NewPCG(seed, 0))
+			w := sliced(t, 2)
+			divides(w, by)
+			w.Settings.Slices.Pairs, w.Settings.Across, w.Reports, w.Beside = true, cluster.AnyUser, 10*cluster.Second, sim.Beside{}
+			kinds := []string{"a", "b", "c"}
+			for i, own := range kinds {
+				w.Rules.Profiles = append(w.Rules.Profiles, known(own, "", 1))
+				for _, other := range kinds[i:] {
+					together(w, own, other, []float64{0.3, 0.65, 0.8, 0.95}[draw.IntN(4)])
+				}
+			}
+			var ids []cluster.JobID
+			var of []string
+			for range 9 + draw.IntN(6) {
+				of = append(of, kinds[draw.IntN(3)])
+				ids = append(ids, trains(w, of[len(of)-1]))
+				w.Run(cluster.Minute)
+			}
+			kind := map[cluster.JobKey]string{}
+			for i, id := range ids {
+				kind[w.Record(id).Key] = of[i]
+			}
+			w.Run(cluster.Hour)
+			given, had, rounds := map[string]float64{}, map[string]float64{}, 0.0
+			w.Check = func(r loop.Report) {
+				rounds++
+				for _, p := range r.Plan.State.Allocation.Pairs {
+					given[p.A[2:]+p.B[2:]] += float64(p.GPUs[0]) / float64(cluster.WholeGPU)
+				}
+				on := map[cluster.Device]string{}
+				for i := range r.Plan.State.Leases {
+					l := &r.Plan.State.Leases[i]
+					if l.State == cluster.Granted || l.Size.IsWhole() {
+						continue
+					}
+					for d := range l.Nodes[0].Devices() {
+						if other, ok := on[d]; ok {
+							had[min(other, kind[l.Job])+max(other, kind[l.Job])]++
+						}
+						on[d] = kind[l.Job]
+					}
+				}
+			}
+			w.Run(4 * cluster.Hour)
+			for types := range given {
+				if off := (had[types] - given[types]) / rounds; off < -1.25 || off > 1.25 {
+					t.Errorf("%s: %s have %.2f GPUs together, and the division gives them %.2f", by, types, had[types]/rounds, given[types]/rounds)
+				}
+			}
+		}
+	}
+}
+
+// trains submits a job of a kind that may share a GPU.
+func trains(w *simtest.World, kind string) cluster.JobID {
+	return w.Virtual.Submit(sim.Work{Name: "train", Kind: kind, User: "x_user", Account: "x", Partition: "gpu", Comment: modest + ",kind=" + kind,
+		Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour})
+}
+
+// together sets, and declares, the part of their steps a second that jobs of two kinds do beside each other.
+func together(w *simtest.World, a, b string, part float64) {
+	for _, x := range [][2]string{{a, b}, {b, a}} {
+		of := sim.Task{Kind: x[1], GPUs: 1}
+		if w.Beside[of] == nil {
+			w.Beside[of] = sim.Speeds{}
+		}
+		w.Beside[of][sim.Task{Kind: x[0], GPUs: 1}] = map[string]sim.Rate{"v100": {Speed: sim.Speed(float64(sim.Reference) * part)}}
+		w.Rules.Profiles = append(w.Rules.Profiles, known(x[0], x[1], part))
 	}
 }
 

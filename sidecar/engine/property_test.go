@@ -167,9 +167,19 @@ func (c *chaos) divide(by string) {
 	c.world.Settings.Divide, c.world.Settings.DivideJobs = by, preset.OfJobs(by)
 	c.world.Settings.DivideEvery = rapid.SampledFrom([]int64{0, 1, 20}).Draw(c.T, "every")
 	c.world.Reports = rapid.SampledFrom([]cluster.Span{0, 1, 5}).Draw(c.T, "reports") * cluster.Minute
+	shares := ""
+	if s := c.world.Settings.Slices; s != nil {
+		s.Pairs, shares = rapid.Bool().Draw(c.T, "pairs"), ",share=yes,mem.v100=4g,mem.k80=4g"
+		for _, own := range []string{"a", "b"} {
+			for _, with := range []string{"", "a", "b"} {
+				c.world.Rules.Profiles = append(c.world.Rules.Profiles, known(own, with, rapid.SampledFrom([]float64{0.4, 0.7, 1}).Draw(c.T, "rate")))
+			}
+		}
+	}
 	c.comment = func() string {
 		return fmt.Sprintf("kind=%s,steps/s.v100=%s,steps/s.k80=%s", rapid.SampledFrom([]string{"a", "b", ""}).Draw(c.T, "kind"),
-			rapid.SampledFrom([]string{"1", "6", "0", "1e9", "1e-9", "NaN", "-1", ""}).Draw(c.T, "fast"), rapid.SampledFrom([]string{"1", "1e9", "0", "x"}).Draw(c.T, "slow"))
+			rapid.SampledFrom([]string{"1", "6", "0", "1e9", "1e-9", "NaN", "-1", ""}).Draw(c.T, "fast"), rapid.SampledFrom([]string{"1", "1e9", "0", "x"}).Draw(c.T, "slow")) +
+			rapid.SampledFrom([]string{"", shares}).Draw(c.T, "shares")
 	}
 }
 

@@ -163,6 +163,7 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 	}
 	slices.Sort(d.Late)
 	d.Parts = make([]cluster.Part, len(q.Bids))
+	half := halves(q, d, at, order, p.Pairs, s.PairTime)
 	for row, i := range order {
 		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
 		for m, pool := range at {
@@ -170,11 +171,13 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 			if s.Apart != nil {
 				time += s.Apart[row][m]
 			}
-			part.GPUs[pool] = micro(time * float64(q.Bids[i].Gang))
+			if time *= float64(q.Bids[i].Gang); half != nil {
+				time += half[row][m]
+			}
+			part.GPUs[pool] = micro(time)
 		}
 		d.Parts[i] = part
 	}
-	halves(q, d, at, order, p.Pairs, s.PairTime)
 	return nil
 }
 

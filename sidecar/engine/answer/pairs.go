@@ -85,35 +85,35 @@ func beside(j *policy.Job, parts []float64, at []int) []float64 {
 	return out
 }
 
-// halves adds to the parts of jobs half of the GPUs that they have as pairs, and sums these up by types.
-func halves(q *cluster.AllocationRequest, d *cluster.Allocation, at, order []int, pairs []policy.Pair, time [][]float64) {
+// halves returns, by job and model, half of the GPUs that jobs have as pairs; nil = there are no pairs. It sums these up by types.
+func halves(q *cluster.AllocationRequest, d *cluster.Allocation, at, order []int, pairs []policy.Pair, time [][]float64) [][]float64 {
 	if len(pairs) == 0 {
-		return
+		return nil
 	}
 	known, sums := map[[2]string]int{}, make([][]float64, len(q.Pairs))
 	for k := range q.Pairs {
 		known[[2]string{q.Pairs[k].A, q.Pairs[k].B}] = k
-		sums[k] = make([]float64, len(q.Pools))
+		sums[k] = make([]float64, len(at))
+	}
+	out := make([][]float64, len(order))
+	for row := range out {
+		out[row] = make([]float64, len(at))
 	}
 	for k := range pairs {
-		a, b := order[pairs[k].A], order[pairs[k].B]
-		types, ok := known[[2]string{q.Bids[a].Type, q.Bids[b].Type}]
-		if !ok {
-			types = known[[2]string{q.Bids[b].Type, q.Bids[a].Type}]
-		}
-		for m, pool := range at {
-			if part := time[k][m]; part > 0 {
-				sums[types][pool] += part
-				d.Parts[a].GPUs[pool] += micro(part / 2)
-				d.Parts[b].GPUs[pool] += micro(part / 2)
-			}
+		a, b := q.Bids[order[pairs[k].A]].Type, q.Bids[order[pairs[k].B]].Type
+		types := known[[2]string{min(a, b), max(a, b)}]
+		for m, part := range time[k] {
+			sums[types][m] += part
+			out[pairs[k].A][m] += part / 2
+			out[pairs[k].B][m] += part / 2
 		}
 	}
 	for k := range sums {
 		gpus := make([]cluster.MicroGPU, len(q.Pools))
-		for pool, sum := range sums[k] {
-			gpus[pool] = micro(sum)
+		for m, pool := range at {
+			gpus[pool] = micro(sums[k][m])
 		}
 		d.Pairs = append(d.Pairs, cluster.PairGPUs{A: q.Pairs[k].A, B: q.Pairs[k].B, GPUs: gpus})
 	}
+	return out
 }
