@@ -32,7 +32,7 @@ func declare(s *cluster.Snapshot, kind, with cluster.Kind, rate float64) {
 	s.Declared = append(s.Declared, cluster.Profile{Kind: kind, With: with, Model: "v100", Gang: 1, Rate: rate, Source: cluster.Declared, Basis: profile.File})
 }
 
-// The types of which it is known that they do more beside each other than in turns, in the order of their names, as far as their jobs may share GPUs.
+// A request names two types if they are known to do more beside each other than in turns, and their jobs may share GPUs.
 func TestPairsOfTypes(t *testing.T) {
 	const all = "bio/cv+bio/cv bio/cv+bio/lm bio/cv+nlp/lm"
 	for _, c := range []struct {
