@@ -107,6 +107,9 @@ func ByTenants(ways policy.Ways) Policy {
 		}
 		if of != nil {
 			d.Parts = whole(d.Parts, of, len(q.Pools))
+			for k := range d.Pairs {
+				d.Pairs[k].GPUs = joined(d.Pairs[k].GPUs, of, len(q.Pools))
+			}
 		}
 		return nil
 	}
@@ -163,7 +166,7 @@ func divideTime(q *cluster.AllocationRequest, d *cluster.Allocation, divide func
 	}
 	slices.Sort(d.Late)
 	d.Parts = make([]cluster.Part, len(q.Bids))
-	half := halves(q, d, at, order, p.Pairs, s.PairTime)
+	half := beside(q, d, at, order, p.Pairs, s.PairTime)
 	for row, i := range order {
 		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
 		for m, pool := range at {

@@ -16,12 +16,13 @@ const (
 )
 
 // Audit measures the fairness of the policy's answer to a question, by the mean throughput of
-// GPUs for the tenants' jobs. It divides many times. Where there are no cells, gangs count at both speeds: see Halves.
+// GPUs for the tenants' jobs, which have these alone: pairs only add to that. It divides many times. Where there are no cells, gangs count at both speeds: see Halves.
 func Audit(q *cluster.AllocationRequest, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
-	if len(q.Cells) == 0 {
-		two, _ := Halves(q)
-		q = &two
+	alone := *q
+	if alone.Pairs = nil; len(q.Cells) == 0 {
+		alone, _ = Halves(&alone)
 	}
+	q = &alone
 	f := newFair(q, by)
 	a := cluster.Audit{At: now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
 	for _, m := range misreports {

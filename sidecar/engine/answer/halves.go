@@ -28,9 +28,11 @@ func Halves(q *cluster.AllocationRequest) (two cluster.AllocationRequest, of []i
 		return *q, nil
 	}
 	if q.Prices != nil {
-		for _, p := range of {
-			two.Prices = append(two.Prices, q.Prices[p])
-		}
+		two.Prices = picked(q.Prices, of)
+	}
+	two.Pairs = slices.Clone(q.Pairs)
+	for k := range two.Pairs {
+		two.Pairs[k].PartA, two.Pairs[k].PartB = picked(q.Pairs[k].PartA, of), picked(q.Pairs[k].PartB, of)
 	}
 	two.Bids = slices.Clone(q.Bids)
 	for i := range two.Bids {
@@ -49,10 +51,25 @@ func Halves(q *cluster.AllocationRequest) (two cluster.AllocationRequest, of []i
 func whole(parts []cluster.Part, of []int, pools int) []cluster.Part {
 	out := make([]cluster.Part, len(parts))
 	for i := range parts {
-		out[i] = cluster.Part{Party: parts[i].Party, GPUs: make([]cluster.MicroGPU, pools)}
-		for n, gpus := range parts[i].GPUs {
-			out[i].GPUs[of[n]] += gpus
-		}
+		out[i] = cluster.Part{Party: parts[i].Party, GPUs: joined(parts[i].GPUs, of, pools)}
+	}
+	return out
+}
+
+// joined adds up GPUs of pools that are of the same pool.
+func joined(gpus []cluster.MicroGPU, of []int, pools int) []cluster.MicroGPU {
+	out := make([]cluster.MicroGPU, pools)
+	for n, x := range gpus {
+		out[of[n]] += x
+	}
+	return out
+}
+
+// picked gives the value of each of those pools.
+func picked(values []float64, of []int) []float64 {
+	out := make([]float64, len(of))
+	for n, p := range of {
+		out[n] = values[p]
 	}
 	return out
 }

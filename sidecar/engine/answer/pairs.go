@@ -32,7 +32,7 @@ func couples(q *cluster.AllocationRequest, at, order []int, jobs []policy.Job) (
 	for k := range q.Pairs {
 		t := &q.Pairs[k]
 		for _, c := range matched(of[t.A], of[t.B], t.A == t.B) {
-			x := policy.Pair{A: min(c[0], c[1]), B: max(c[0], c[1]), SpeedA: beside(&jobs[c[0]], t.PartA, at), SpeedB: beside(&jobs[c[1]], t.PartB, at)}
+			x := policy.Pair{A: min(c[0], c[1]), B: max(c[0], c[1]), SpeedA: keeps(&jobs[c[0]], t.PartA, at), SpeedB: keeps(&jobs[c[1]], t.PartB, at)}
 			if c[0] > c[1] {
 				x.SpeedA, x.SpeedB = x.SpeedB, x.SpeedA
 			}
@@ -76,8 +76,8 @@ func matched(as, bs []int, same bool) (out [][2]int) {
 	return out
 }
 
-// beside returns the speeds of a job that keeps parts of its speed alone.
-func beside(j *policy.Job, parts []float64, at []int) []float64 {
+// keeps returns the speeds of a job that keeps parts of its speed alone.
+func keeps(j *policy.Job, parts []float64, at []int) []float64 {
 	out := make([]float64, len(at))
 	for m, pool := range at {
 		out[m] = j.Speed[m] * parts[pool]
@@ -85,8 +85,8 @@ func beside(j *policy.Job, parts []float64, at []int) []float64 {
 	return out
 }
 
-// halves returns, by job and model, half of the GPUs that jobs have as pairs; nil = there are no pairs. It sums these up by types.
-func halves(q *cluster.AllocationRequest, d *cluster.Allocation, at, order []int, pairs []policy.Pair, time [][]float64) [][]float64 {
+// beside returns, by job and model, half of the GPUs that jobs have as pairs; nil = there are no pairs. It sums these up by types.
+func beside(q *cluster.AllocationRequest, d *cluster.Allocation, at, order []int, pairs []policy.Pair, time [][]float64) [][]float64 {
 	if len(pairs) == 0 {
 		return nil
 	}

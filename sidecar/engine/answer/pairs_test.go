@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -143,6 +144,7 @@ func TestPairsNeverHurt(t *testing.T) {
 		pools := rapid.IntRange(1, 2).Draw(t, "pools")
 		q := cluster.AllocationRequest{}
 		for p := range pools {
+			q.Together = append(q.Together, rapid.SampledFrom([]int{500, 1000}).Draw(t, "together"))
 			q.Pools = append(q.Pools, cluster.GPUs{Model: fmt.Sprint("m", p), Count: rapid.IntRange(1, 4).Draw(t, "gpus")})
 		}
 		number := rapid.Float64Range(0.1, 10)
@@ -157,6 +159,9 @@ func TestPairsNeverHurt(t *testing.T) {
 			b := job(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"), "", i+1, 1)
 			if b.Type = rapid.SampledFrom(types).Draw(t, "type"); b.Type == "" {
 				b.Gang = rapid.IntRange(1, 2).Draw(t, "gang")
+			}
+			if b.Gang == 2 && rapid.Bool().Draw(t, "apart") {
+				b.Apart = slices.Repeat([]float64{rapid.SampledFrom([]float64{0.4, 0.8}).Draw(t, "keeps")}, pools)
 			}
 			b.Demand, b.Speeds = b.Gang, speeds[b.Type]
 			b.Steps, b.Elapsed = 1000*number.Draw(t, "steps"), cluster.Span(1000*number.Draw(t, "elapsed"))*cluster.Second
