@@ -244,6 +244,7 @@ func TestFinishTimeFairnessWhereNthsDoNotFit(t *testing.T) {
 
 // A kind of three jobs that pair within and with another kind of two: all five in two rows.
 func TestAlikeJobsShareARow(t *testing.T) {
+	needsCLP(t)
 	fast, slow := []float64{4, 2}, []float64{2, 2}
 	p := Problem{Models: gpus(1, 1), Jobs: jobs(fast, fast, slow, fast, slow)}
 	kind := []int{0, 0, 1, 0, 1}
