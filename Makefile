@@ -19,7 +19,7 @@ LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster ./tests/install
 WHOLE := ./tests/e2e
 # Tests of these packages need COIN-OR CLP. Of the others, `make check` tests a build without cgo: Go links it faster.
 SOLVED := ./research/... ./sidecar/cmd/... ./sidecar/config ./sidecar/daemon ./sidecar/engine ./sidecar/engine/answer \
-	./sidecar/engine/policy/... ./sidecar/engine/preset ./sidecar/sim/baseline ./sidecar/sim/experiment ./tests/decisions
+	./sidecar/engine/policy/... ./sidecar/engine/preset ./sidecar/sim/baseline ./sidecar/sim/experiment ./tests/decisions ./tests/scenarios
 FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -count 1 -timeout 60m -parallel 8
 # Tests that draw random instances match this.
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
