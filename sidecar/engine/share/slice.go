@@ -12,8 +12,8 @@ import (
 )
 
 // Jobs that wait for one GPU, two or three as the settings have it (see cluster.Slices), can have equal parts of its shards, and use it in turn. So
-// all go on within minutes, instead of one after the other in whole terms. Only jobs take part that say share=yes, that are known to need little of the GPU's memory (see cluster.Slices), since that stays
-// in use, and that ask for one GPU.
+// all go on within minutes, instead of one after the other in whole terms. Only jobs take part that say share=yes, that are known to need little of the
+// GPU's memory, since that stays in use, and that ask for one GPU.
 //
 // Sharing begins when jobs start. A job that has found no idle GPU is put to one of its tenant that is granted a GPU in this round, or onto a GPU on
 // which jobs of its tenant have parts and that has one left. A tenant that holds more GPUs than it is due takes a job of one that holds less onto its
