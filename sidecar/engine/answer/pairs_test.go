@@ -205,3 +205,30 @@ func TestPairsNeverHurt(t *testing.T) {
 		}
 	})
 }
+
+// A tenant whose jobs say that they do less beside each other than they do has the same GPUs, and so do the others.
+func TestSpeedsOfPairsGainNoGPUs(t *testing.T) {
+	if !lp.Available {
+		t.Skip("this build has no solver")
+	}
+	for _, said := range []float64{0, 0.61, 0.8, 0.95} {
+		q := cluster.AllocationRequest{Pools: []cluster.GPUs{{Model: "v100", Count: 10}}}
+		for i := range 80 {
+			b := job([]string{"a", "b"}[i%2], "", i+1, 1, 1)
+			b.Type = b.Tenant
+			q.Bids = append(q.Bids, b)
+		}
+		q.Pairs = []cluster.TypePair{pair("a", "a", said, said), pair("b", "b", 0.8, 0.8)}
+		d := Divide(q, ByTenants(policy.Ways{}))
+		has := map[string]cluster.MicroGPU{}
+		for i := range d.Parts {
+			has[q.Bids[i].Tenant] += d.Parts[i].GPUs[0]
+		}
+		if want := 5 * cluster.WholeGPU; d.Why != "" || math.Abs(float64(has["a"]-want)) > 100 || math.Abs(float64(has["b"]-want)) > 100 {
+			t.Errorf("%v: %v (%s)", said, has, d.Why)
+		}
+		if both := d.Pairs[len(d.Pairs)-1]; both.A != "b" || math.Abs(float64(both.GPUs[0]-5*cluster.WholeGPU)) > 100 {
+			t.Errorf("%v: pairs of b have %d", said, both.GPUs[0])
+		}
+	}
+}

@@ -21,8 +21,9 @@ type Ways struct {
 //
 // Nobody is below its share: a job has at least the level that it has where every entity has its weighted part of each
 // model to itself, every user an equal part of that, and, unless jobs are in turn, every job its weighted part of that. The levels above are filled until none can rise without
-// lowering another. Pairs raise all throughputs by the largest factor that all can have, and then their sum. The objective is the smallest level of
-// an entity by its weight. Throughputs of gangs apart are left out. Errors, jobs that run nowhere, and programs without an answer are as for Gavel.
+// lowering another. Pairs of one user's jobs, or of one entity's where two of its users may pair, raise all throughputs there by the largest factor
+// that all can have on the same GPUs, and then their sum: false throughputs of pairs gain nobody GPUs. The objective is the smallest level of an
+// entity by its weight. Throughputs of gangs apart are left out. Errors, jobs that run nowhere, and programs without an answer are as for Gavel.
 func Nested(p Problem, w Ways) (Shares, error) {
 	p.Models = slices.Clone(p.Models)
 	for i := range p.Models {
@@ -101,11 +102,7 @@ func (d *division) nested() error {
 		return err
 	}
 	d.takeX(x, jobsOf(entities))
-	if alone := d.uses; !d.in.plain() {
-		if _, err := d.maxMin(d.throughputs()); err != nil {
-			d.take(alone)
-		}
-	}
+	d.pair(entities)
 	throughput := d.throughputs()
 	d.objective = math.Inf(1)
 	for _, e := range entities {

@@ -251,7 +251,7 @@ func TestFixedSharesOfTenants(t *testing.T) {
 	}
 }
 
-// With pairs no job does less than alone.
+// With pairs no job does less than alone, and nobody has more GPUs.
 func TestNestedPairs(t *testing.T) {
 	needsCLP(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -260,7 +260,15 @@ func TestNestedPairs(t *testing.T) {
 		alone := p
 		alone.Pairs = nil
 		for name := range ways {
-			with, without := achieved(p, nested(rt, name, p)), achieved(alone, nested(rt, name, alone))
+			s, a := nested(rt, name, p), nested(rt, name, alone)
+			for e, gpus := range gpusOf(p, s) {
+				for i, n := range gpus {
+					if least := gpusOf(alone, a)[e][i]; n > least+1e-5 {
+						rt.Fatalf("%s: entity %d has %v GPUs of model %d with pairs, %v alone", name, e, n, i, least)
+					}
+				}
+			}
+			with, without := achieved(p, s), achieved(alone, a)
 			for m := range with {
 				if with[m] < (1-1e-6)*without[m]-1e-9 && name != "las-blind" { // that one does not know how fast they are
 					rt.Fatalf("%s: job %d does %v with pairs, %v alone", name, m, with[m], without[m])
@@ -268,4 +276,25 @@ func TestNestedPairs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// gpusOf gives the GPUs of each model that the jobs of each entity have; of a pair of two, half each.
+func gpusOf(p Problem, s Shares) [][]float64 {
+	out := make([][]float64, len(p.Entities))
+	for e := range out {
+		out[e] = make([]float64, len(p.Models))
+	}
+	for m, j := range p.Jobs {
+		for i, part := range s.Time[m] {
+			out[j.Entity][i] += part * float64(j.Gang)
+		}
+	}
+	for q, x := range p.Pairs {
+		for i, part := range s.PairTime[q] {
+			for _, m := range []int{x.A, x.B} {
+				out[p.Jobs[m].Entity][i] += part / 2 * float64(p.Jobs[m].Gang)
+			}
+		}
+	}
+	return out
 }
