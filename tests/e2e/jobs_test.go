@@ -100,19 +100,23 @@ func TestFinishedJobsAreNeverRerun(t *testing.T) {
 			if i%2 == 1 {
 				user = "bob"
 			}
-			n := strings.Count(r.output(user, fmt.Sprintf("f%d.out", i)), "end")
-			if n == 1 {
-				continue
-			}
-			// A job may write its last word and be requeued before slurmctld knows of its end:
-			// then nobody knew. A job that Slurm had as finished must not run again.
-			states, err := r.Exec(r.ctx(), "root", "sacct", "-nXPD", "-j", ids[i], "-o", "State")
-			t.Logf("job %s came to its end %d times; its attempts: %q", ids[i], n, states)
-			if err != nil || n == 0 || strings.Count(states, "COMPLETED") > 1 {
-				t.Errorf("job %s was run again after it had finished: %q, %v", ids[i], states, err)
-			}
+			r.endedOnce(ids[i], strings.Count(r.output(user, fmt.Sprintf("f%d.out", i)), "end"))
 		}
 	})
+}
+
+// endedOnce fails if a job that says so many times that it ended did not end, or was run again after it had finished. It may say so and be requeued
+// before slurmctld knows of its end: then nobody knew. A job that Slurm had as finished must not run again.
+func (r *rig) endedOnce(id string, ends int) {
+	r.t.Helper()
+	if ends == 1 {
+		return
+	}
+	states, err := r.Exec(r.ctx(), "root", "sacct", "-nXPD", "-j", id, "-o", "State")
+	r.t.Logf("job %s came to its end %d times; its attempts: %q", id, ends, states)
+	if err != nil || ends == 0 || strings.Count(states, "COMPLETED") > 1 {
+		r.t.Errorf("job %s was run again after it had finished: %q, %v", id, states, err)
+	}
 }
 
 // Jobs of all kinds behave as the design says.
