@@ -16,7 +16,8 @@ const (
 )
 
 // Audit measures the fairness of the policy's answer to a question, by the mean throughput of
-// GPUs for the tenants' jobs, which have these alone: pairs only add to that. It divides many times. Where there are no cells, gangs count at both speeds: see Halves.
+// GPUs for the tenants' jobs, which have these alone: pairs only add to that. It divides many times. Where there are no cells, gangs count at both
+// speeds: see Halves.
 func Audit(q *cluster.AllocationRequest, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
 	alone := *q
 	if alone.Pairs = nil; len(q.Cells) == 0 {

@@ -77,7 +77,7 @@ type holding struct {
 
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
-	b.leases = b.leases[:0]
+	b.leases, b.runs = b.leases[:0], b.runs[:0]
 	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across || b.slices != (f.In.Settings.Slices != nil) {
 		b.site = nil
 		return
@@ -113,7 +113,6 @@ func (b *base) update(f *Field) {
 			}
 		}
 	} else {
-		b.runs = b.runs[:0]
 		for i := range f.In.Cases {
 			if b.move(f, i); f.In.Cases[i].Runs {
 				b.runs = append(b.runs, i)

@@ -176,12 +176,11 @@ func (x *search) onIdle(sl split, now bool) []choice {
 		found = append(found, choice{slot: s, gpus: want})
 	}
 	sets, bound := x.board.idle[x.ask.Pool], x.board.bound[x.ask.Pool]
-	rests, from := [2]bitset{nil, x.rest}, 1
+	some := bitset(nil) // a job of several nodes is looked for without slow ones before: see onSound
 	if sl.nodes == 1 {
-		if some := first(x, sl.nodes); some != nil {
-			rests[0], from = some, 0
-		}
+		some = first(x, sl.nodes)
 	}
+	rests, from := inTurn(some, x.rest)
 	for k := 2 * max(sl.per, 1); k < 2*len(sets); k++ { // in turn, as tight and bound, as tight and not
 		set, in := sets[k/2], k%2 == 0
 		for _, rest := range rests[from:] {

@@ -338,10 +338,7 @@ func (x *search) leaves(s int, list []*soft) []*soft {
 func (x *search) onParts(now bool) []choice {
 	r, only := x.sp.Request.Shards, x.sp.onlyIn(x.ask.Pool)
 	all, rest, idle := &x.board.site.byPool[x.ask.Pool], x.board.parts.rest[x.ask.Pool], x.board.idle[x.ask.Pool]
-	nodes, from := [2]bitset{nil, only}, 1
-	if some := among(prefers(x, 1), only); some != nil {
-		nodes[0], from = some, 0
-	}
+	nodes, from := inTurn(among(prefers(x, 1), only), only)
 	try := func(set, but bitset) []choice {
 		for _, on := range nodes[from:] {
 			for at := set.nextOf(0, on, but, false); at >= 0; at = set.nextOf(at+1, on, but, false) {

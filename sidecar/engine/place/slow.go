@@ -64,6 +64,14 @@ func among(some, only bitset) bitset {
 	return both
 }
 
+// inTurn gives the sets in which slots are looked for, from the one at from on: those to prefer, nil = none, then all.
+func inTurn(some, all bitset) (sets [2]bitset, from int) {
+	if some == nil {
+		from = 1
+	}
+	return [2]bitset{some, all}, from
+}
+
 // onSound is onNear, for a job of several nodes first without the slow ones.
 func onSound(x *search, sl split, now bool) []choice {
 	if some := first(x, sl.nodes); sl.nodes > 1 && some != nil {

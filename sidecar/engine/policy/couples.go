@@ -15,7 +15,7 @@ func (d *division) pair(entities []price.Entity) {
 		return
 	}
 	alone, throughput := d.uses, d.throughputs()
-	of := d.in.apart(entities)
+	of := d.in.grouped(entities)
 	uses, pairs := map[int][]use{}, map[int][]int{} // by group
 	for _, u := range alone {
 		uses[of[u.a]] = append(uses[of[u.a]], u)
@@ -26,16 +26,16 @@ func (d *division) pair(entities []price.Entity) {
 		}
 	}
 	var out []use
-	for _, e := range entities {
-		for _, g := range groups(of, e) {
+	for m, g := range of {
+		if g == m {
 			out = append(out, d.beside(uses[g], pairs[g], throughput)...)
 		}
 	}
 	d.take(out)
 }
 
-// apart gives the group of each job, numbered by its first job; -1 = the job runs nowhere.
-func (g *given) apart(entities []price.Entity) []int {
+// grouped gives the group of each job, numbered by one of its jobs; -1 = the job runs nowhere.
+func (g *given) grouped(entities []price.Entity) []int {
 	of, entity := make([]int, len(g.p.Jobs)), make([]int, len(g.p.Jobs))
 	for m := range of {
 		of[m], entity[m] = -1, -1
@@ -60,16 +60,6 @@ func (g *given) apart(entities []price.Entity) []int {
 		}
 	}
 	return of
-}
-
-// groups lists the groups of an entity's jobs.
-func groups(of []int, e price.Entity) (out []int) {
-	for _, m := range jobsOf([]price.Entity{e}) {
-		if of[m] == m {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // beside gives uses of the GPUs of other uses by which all jobs do more, in some pairs. Where there is no answer, the uses stay.
