@@ -83,7 +83,7 @@ func resume(v *Virtual, j *work) {
 	v.changed = true
 }
 
-// divide gives those that run on the GPU of a sliced job, two at most, their speeds.
+// divide gives those that run on the GPU of a sliced job their speeds: two as in Beside, or half of their own each; three a third.
 func divide(v *Virtual, j *work) {
 	if !j.sliced || len(j.job.Holds) == 0 {
 		return
@@ -98,9 +98,13 @@ func divide(v *Virtual, j *work) {
 	for k, o := range on {
 		o.progress = o.pace.walk(o.progress, v.now)
 		o.pace.speed = speedOn(v, o, o.job.Holds)
-		if len(on) == 2 {
+		switch n := len(on); n {
+		case 1:
+		case 2:
 			beside, _ := v.Beside.of(o.task(), on[1-k].task(), at.Model)
 			o.pace.speed = cmp.Or(beside, o.pace.speed*cmp.Or(v.Beside.others(), Reference/2)/Reference)
+		default:
+			o.pace.speed /= Speed(n)
 		}
 		v.plan(o)
 	}
