@@ -59,7 +59,8 @@ func FillAbove(in Instance, weight []float64, entities []Entity, base []float64)
 			floor = append(floor, l*(1-reserve))
 		}
 	}
-	f := newFilling(in, weight, entities, floor)
+	few := merge(in, weight, floor, entities)
+	f := newFilling(few.in, few.weight, few.entities, few.floor)
 	var out Filling
 	for tau := 0.0; len(f.jobs) > 0; out.Phases++ {
 		p, next, ok := f.phase(tau)
@@ -72,7 +73,7 @@ func FillAbove(in Instance, weight []float64, entities []Entity, base []float64)
 			break
 		}
 	}
-	a := Answer{X: f.x}
+	a := Answer{X: few.split(f.x)}
 	a.finish(in)
 	if out.Short && a.below(floor) {
 		a = Answer{X: slices.Clone(base)}
