@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
@@ -45,7 +46,7 @@ var gandivaSharing = []sharing{
 }
 
 // shares makes Gandiva_fair's Figures 4 to 7: GPUs of each class of users, by fairlease with its leases of 15 minutes (the paper's quanta are
-// one to two) and saves that cost nothing.
+// one to two) and saves that cost nothing, with the default chooser of jobs and with the paper's.
 func shares(ctx context.Context) ([]report.Chart, error) {
 	var out []report.Chart
 	for i := range gandivaSharing {
@@ -74,26 +75,35 @@ func (x *sharing) chart(ctx context.Context) (report.Chart, error) {
 			}
 		}
 	}
-	s := experiment.Default()
-	s.Costs, s.Saves, s.Weights = sim.Costs{}, experiment.Only(sim.Always), weights
-	got, err := over(ctx, s, "fairlease:gandiva-fair", x.fleet, users, x.until, x.step, leaves)
-	if err != nil {
-		return report.Chart{}, err
-	}
-	p := report.Panel{Title: x.title, X: "hours", Y: "GPUs held"}
-	for k, c := range x.classes {
-		p.Curves = append(p.Curves, line(c.name, got, cluster.Hour, func(s *steady.Stretch) float64 {
-			sum := 0.0
-			for _, held := range s.GPUs {
-				for name, gpus := range held {
-					if class[name] == k {
-						sum += gpus
+	out := report.Chart{Name: "gandiva-fair-" + x.figure, Title: "Gandiva_fair, Figure " + x.figure + ": " + x.title, Theirs: x.theirs + ".", Ours: "GPUs by user or class"}
+	for _, by := range []struct{ chooser, title, ours string }{{"", x.title, ": "}, {preset.Paper, "with the paper's split stride", " With its stride (models.chooser: paper) "}} {
+		s := experiment.Default()
+		s.Costs, s.Saves, s.Weights, s.Chooser = sim.Costs{}, experiment.Only(sim.Always), weights, by.chooser
+		got, err := over(ctx, s, "fairlease:gandiva-fair", x.fleet, users, x.until, x.step, leaves)
+		if err != nil {
+			return report.Chart{}, err
+		}
+		p := report.Panel{Title: by.title, X: "hours", Y: "GPUs held"}
+		for k, c := range x.classes {
+			p.Curves = append(p.Curves, line(c.name, got, cluster.Hour, func(s *steady.Stretch) float64 {
+				sum := 0.0
+				for _, held := range s.GPUs {
+					for name, gpus := range held {
+						if class[name] == k {
+							sum += gpus
+						}
 					}
 				}
-			}
-			return sum
-		}))
+				return sum
+			}))
+		}
+		out.Panels, out.Ours = append(out.Panels, p), out.Ours+by.ours+x.phases(p)+"."
 	}
+	return out, nil
+}
+
+// phases says how many GPUs each class holds in each phase.
+func (x *sharing) phases(p report.Panel) string {
 	var phases []string
 	from := cluster.Span(0)
 	for _, to := range x.moments {
@@ -103,6 +113,5 @@ func (x *sharing) chart(ctx context.Context) (report.Chart, error) {
 		}
 		phases, from = append(phases, strings.Join(held, ", ")), to
 	}
-	return report.Chart{Name: "gandiva-fair-" + x.figure, Title: "Gandiva_fair, Figure " + x.figure + ": " + x.title, Theirs: x.theirs + ".",
-		Ours: "GPUs by user or class: " + strings.Join(slices.Compact(phases), "; then ") + ".", Panels: []report.Panel{p}}, nil
+	return strings.Join(slices.Compact(phases), "; then ")
 }
