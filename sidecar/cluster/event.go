@@ -31,6 +31,7 @@ const (
 	EventProfile          = "profile"
 	EventRepaired         = "repaired"
 	EventRequeueSet       = "requeue_set"
+	EventSlowGPU          = "slow_gpu"
 	EventSlowNode         = "slow_node"
 	EventSlurmStateLost   = "slurm_state_lost"
 	EventStall            = "stall"
@@ -76,6 +77,7 @@ var EventKinds = []EventKind{
 	{EventProfile, "A job's report or hint was ignored, or its speed has changed", true},
 	{EventRepaired, "An administrator repaired the journal", false},
 	{EventRequeueSet, "A job was made requeueable before its requeue", true},
+	{EventSlowGPU, "Jobs run slower with a GPU of a node than on other nodes, or no longer", false},
 	{EventSlowNode, "Jobs run slower on a node than on others, or no longer", false},
 	{EventSlurmStateLost, "Slurm started without its jobs", false},
 	{EventStall, "A job makes no progress", true},

@@ -9,7 +9,7 @@
 //	          round     Facts: all that is known before anything is decided
 //	see       eligible  Found: jobs that could be granted a lease now, and where
 //	learn     speeds    Speeds of each job type on each GPU model
-//	          slownodes nodes that are slower than others
+//	          slownodes nodes and GPUs that are slower than others
 //	          budget    Account: how each job saves, and the budget for its stops
 //	divide    entitle   Due: entitlements of tenants and parties by GPU model
 //	choose    share, vc jobs that hold a lease next, and where (field.Chooser), as a Hand and a Choice

@@ -6,13 +6,14 @@
 // nobody's reports change how the jobs of others count. A user has one voice on a node: the median of its jobs there. A node is slow if the median
 // of the voices is below the bound; of two middle values the higher one counts. So one user alone never makes a node slow, whatever it reports.
 //
+// The same of the jobs that have a GPU of the node, where Slurm reports which, makes that GPU slow (gpus.go).
+//
 // A slow node stays slow until its jobs are clearly above the bound, too few of them are known, or it was drained. Gangs avoid it where other
 // nodes serve them as well (package place), and people are told. That is all.
 package slownodes
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -31,11 +32,12 @@ const (
 	oldest = 7 * cluster.Day     // since the end of an attempt
 
 	// Attempts that are remembered, of those that go on, and as many of those that have ended, the newest ones.
-	mostAlike = 4 // of a user's jobs of one type on one node
+	mostAlike = 4 // of a user's jobs of one type on one node,
+	mostOnGPU = 2 // or with one first GPU
 	mostUser  = 128
 	mostAll   = 2048
 
-	leastUsers  = 2 // on a slow node
+	leastUsers  = 2 // on a slow node, or with a slow GPU
 	leastJobs   = 3
 	leastOthers = 3 // attempts on other nodes, beside which those of a node are compared,
 	otherNodes  = 2 // and nodes that these are on
@@ -57,11 +59,11 @@ func Next(in *round.Facts) (cluster.NodeSpeeds, []cluster.Event) {
 	b := &book{in: in, runs: was.Runs}
 	hear(b)
 	if in.Now/cluster.Instant(every) == in.Snapshot.Ledger.At/cluster.Instant(every) { // it would cost large sites much in each round
-		return cluster.NodeSpeeds{Runs: b.runs, Slow: was.Slow}, nil
+		return cluster.NodeSpeeds{Runs: b.runs, Slow: was.Slow, GPUs: was.GPUs}, nil
 	}
 	age(b)
-	slow, events := judge(compare(b.runs), was.Slow, float64(bound)/100, in.Now)
-	return cluster.NodeSpeeds{Runs: b.runs, Slow: slow}, events
+	slow, gpus, events := judge(compare(b.runs), &was, float64(bound)/100, in.Now)
+	return cluster.NodeSpeeds{Runs: b.runs, Slow: slow, GPUs: gpus}, events
 }
 
 // book is the attempts during one round. Its input stays unchanged: the first change makes a copy.
@@ -131,10 +133,11 @@ type kept struct {
 	all   int
 }
 
-// there names the attempts of a type on a node.
+// there names the attempts of a type on a node with a first GPU; -1 = with any.
 type there struct {
 	alike
 	node string
+	gpu  int
 }
 
 // full reports whether no attempt of a user can be remembered.
@@ -142,14 +145,20 @@ func (x *kept) full(user string) bool { return x.users[user] >= mostUser || x.al
 
 // takes counts one more attempt; false = it would be beyond the limits.
 func (x *kept) takes(r *cluster.NodeRun) bool {
-	at := there{alikeOf(r), r.Node}
-	if x.full(r.User) || x.same[at] >= mostAlike {
+	at := there{alikeOf(r), r.Node, -1}
+	first := at
+	if len(r.Index) > 0 {
+		first.gpu = r.Index[0]
+	}
+	if x.full(r.User) || x.same[at] >= mostAlike && (first == at || x.same[first] >= mostOnGPU) {
 		return false
 	}
 	if x.same == nil {
 		x.same, x.users = map[there]int{}, map[string]int{}
 	}
-	x.same[at]++
+	if x.same[at]++; first != at {
+		x.same[first]++
+	}
 	x.users[r.User]++
 	x.all++
 	return true
@@ -245,8 +254,12 @@ func (b *book) attempt(i int, r *cluster.Progress) cluster.NodeRun {
 	if j.Hints != nil {
 		declared = j.Hints.Kind
 	}
-	return cluster.NodeRun{Job: c.Record.Key, Start: j.Start, Node: j.Holds[0].Node, Model: j.Holds[0].Model, User: j.User,
+	out := cluster.NodeRun{Job: c.Record.Key, Start: j.Start, Node: j.Holds[0].Node, Model: j.Holds[0].Model, User: j.User,
 		Kind: profile.KindOf(b.in.Settings.Kinds, c.Record.Tenant, j.User, j.Name, declared, j.Work), Gang: j.GPUsHeld(), Steps: r.Steps, At: r.At, Suspended: j.Suspend}
+	if h := &j.Holds[0]; len(h.Index) == h.Size.Devices {
+		out.Index = h.Index
+	}
+	return out
 }
 
 // sample takes a report of an attempt. A counter that went back is a job that resumed from a save, and one that stands is a job that evaluates or
@@ -270,21 +283,21 @@ func (b *book) sample(k int, j *cluster.Job, report *cluster.Progress) {
 // where is a model's GPUs on a node.
 type where struct{ node, model string }
 
-// heard is what is said of a node: by user, the logarithm of the speed of each of its attempts relative to what is usual for it.
-type heard struct {
-	users map[string][]float64
-	jobs  map[cluster.JobKey]bool
+// said is an attempt, and the logarithm of its speed relative to what is usual for it.
+type said struct {
+	run *cluster.NodeRun
+	off float64
 }
 
 // compare compares attempts with those of their like on other nodes.
-func compare(runs []cluster.NodeRun) map[where]*heard {
+func compare(runs []cluster.NodeRun) map[where][]said {
 	groups := map[alike][]*cluster.NodeRun{}
 	for k := range runs {
 		if r := &runs[k]; r.Ran > 0 {
 			groups[alikeOf(r)] = append(groups[alikeOf(r)], r)
 		}
 	}
-	out := map[where]*heard{}
+	out := map[where][]said{}
 	for of, all := range groups { // each by itself
 		slices.SortStableFunc(all, func(x, y *cluster.NodeRun) int { return cmp.Compare(speed(x), speed(y)) })
 		here := map[string][]int{} // of all, ascending
@@ -297,16 +310,12 @@ func compare(runs []cluster.NodeRun) map[where]*heard {
 				continue
 			}
 			at := where{node, of.on.Model}
-			if out[at] == nil {
-				out[at] = &heard{map[string][]float64{}, map[cluster.JobKey]bool{}}
-			}
 			for _, k := range these {
 				off := speed(all[k]) - middle
 				if math.Abs(off) <= noise*max(spread, leastSpread) {
 					off = 0
 				}
-				out[at].users[of.user] = append(out[at].users[of.user], off)
-				out[at].jobs[all[k].Job] = true
+				out[at] = append(out[at], said{all[k], off})
 			}
 		}
 	}
@@ -333,59 +342,4 @@ func usual(all []*cluster.NodeRun, without []int) (middle, spread float64, ok bo
 	}
 	middle = (at((n-1)/2) + at(n/2)) / 2
 	return middle, (at(n-1-(n-1)/4) - middle) / quartile * (1 + unsure/float64(n)), true
-}
-
-// voice gives the median; of two middle values the higher one.
-func voice(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
-// judge finds the slow nodes. was are those of the last round.
-func judge(of map[where]*heard, was []cluster.SlowNode, bound float64, now cluster.Instant) (slow []cluster.SlowNode, events []cluster.Event) {
-	find := func(list []cluster.SlowNode, n *cluster.SlowNode) (int, bool) {
-		return slices.BinarySearchFunc(list, n, func(x cluster.SlowNode, n *cluster.SlowNode) int {
-			return cmp.Or(cmp.Compare(x.Node, n.Node), cmp.Compare(x.Model, n.Model))
-		})
-	}
-	for at, h := range of { // sorted below
-		n := cluster.SlowNode{Node: at.node, Model: at.model, Jobs: len(h.jobs), Users: len(h.users), Since: now}
-		if n.Jobs < leastJobs || n.Users < leastUsers {
-			continue
-		}
-		voices := make([]float64, 0, len(h.users))
-		for _, offs := range h.users { // sorted by voice
-			voices = append(voices, voice(offs))
-		}
-		ratio, limit := math.Exp(voice(voices)), bound
-		if k, before := find(was, &n); before {
-			n.Since, limit = was[k].Since, (1+bound)/2
-		}
-		if n.Percent = int(math.Round(100 * ratio)); ratio < limit {
-			k, _ := find(slow, &n)
-			slow = slices.Insert(slow, k, n)
-		}
-	}
-	for k := range slow {
-		n := &slow[k]
-		if _, before := find(was, n); !before {
-			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf( // everybody may read it: it names no job and no user
-				"%s is slow: %s. Gangs avoid it where others are free. If it is at fault, drain it: %s", n.Node, n.Says(), n.Drain())})
-		}
-	}
-	for k := range was {
-		n := &was[k]
-		if _, still := find(slow, n); !still {
-			events = append(events, cluster.Event{Kind: cluster.EventSlowNode, Node: n.Node, Text: fmt.Sprintf("%s is no longer slow: %s", n.Node, why(of[where{n.Node, n.Model}]))})
-		}
-	}
-	return slow, events
-}
-
-// why says why a node is no longer slow; h = nil if nothing is known of it.
-func why(h *heard) string {
-	if h == nil || len(h.jobs) < leastJobs || len(h.users) < leastUsers {
-		return "too few jobs that ran there can be compared now"
-	}
-	return fmt.Sprintf("%d jobs of %d users run there as fast as on other nodes", len(h.jobs), len(h.users))
 }

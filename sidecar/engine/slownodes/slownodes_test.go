@@ -70,7 +70,7 @@ func (w *site) next() {
 	}
 	w.snap.NodeSpeeds, w.snap.Ledger.At = speeds, w.snap.Now
 	for _, e := range events {
-		if e.Kind != cluster.EventSlowNode {
+		if e.Kind != cluster.EventSlowNode && e.Kind != cluster.EventSlowGPU {
 			w.t.Errorf("the event is %q", e.Kind)
 		}
 		w.events = append(w.events, e.Text)
@@ -97,6 +97,9 @@ func (w *site) slow() string {
 	var out []string
 	for _, n := range w.snap.NodeSpeeds.Slow {
 		out = append(out, fmt.Sprintf("%s %d %%, %d jobs of %d users", n.Node, n.Percent, n.Jobs, n.Users))
+	}
+	for _, g := range w.snap.NodeSpeeds.GPUs {
+		out = append(out, fmt.Sprintf("%s.%d %d %%, %d jobs of %d users", g.Node, g.Index, g.Percent, g.Jobs, g.Users))
 	}
 	return strings.Join(out, "; ")
 }
@@ -232,7 +235,7 @@ func TestChanceMakesNoNodeSlow(t *testing.T) {
 				runs = append(runs, cluster.NodeRun{Job: cluster.JobKey(i + 1), Node: fmt.Sprint(n), Model: "v100", User: user, Kind: cluster.Kind(fmt.Sprintf("bio/%s.%d", user, r.IntN(2))),
 					Gang: 1, Did: rate * 3600, Ran: cluster.Hour})
 			}
-			slow, _ := judge(compare(runs), nil, 0.85, roundtest.Now)
+			slow, _, _ := judge(compare(runs), &cluster.NodeSpeeds{}, 0.85, roundtest.Now)
 			for _, n := range slow {
 				if n.Node == "0" {
 					found++
