@@ -84,23 +84,27 @@ func TestADeciderDividesAsAFreshOneDoes(t *testing.T) {
 	})
 }
 
-// Nor do slow nodes make a difference, that come and go.
+// Nor do slow nodes and GPUs make a difference, that come and go.
 func TestADeciderKnowsSlowNodes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
 		c.alike(&engine.Decider{Brief: rapid.Bool().Draw(rt, "brief")})
-		decide, slow := c.world.Loop.Decide, []cluster.SlowNode(nil)
+		decide, slow := c.world.Loop.Decide, cluster.NodeSpeeds{}
 		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
-			s.NodeSpeeds.Slow = slow
+			s.NodeSpeeds = slow
 			return decide(s)
 		}
 		c.submit()
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			c.disturb()
-			slow = nil
+			slow = cluster.NodeSpeeds{}
 			for i := range c.nodes {
-				if rapid.Bool().Draw(rt, "slow") {
-					slow = append(slow, cluster.SlowNode{Node: c.nodes[i].Name, Model: c.nodes[i].GPUs[0].Model})
+				n := cluster.SlowNode{Node: c.nodes[i].Name, Model: c.nodes[i].GPUs[0].Model}
+				switch rapid.SampledFrom([]string{"", "slow", "a GPU is slow"}).Draw(rt, "node") {
+				case "slow":
+					slow.Slow = append(slow.Slow, n)
+				case "a GPU is slow":
+					slow.GPUs = append(slow.GPUs, cluster.SlowGPU{SlowNode: n, Index: rapid.IntRange(0, 3).Draw(rt, "GPU")})
 				}
 			}
 			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)

@@ -113,3 +113,101 @@ func TestGangsAvoidASlowNodeInCells(t *testing.T) {
 		}
 	}
 }
+
+// numbers tells the engine which GPUs of their nodes jobs have, the first idle ones, as Slurm does. Jobs with a GPU of a node run at a part of
+// their speed.
+func numbers(w *simtest.World, node string, slow int, part float64) {
+	type at struct {
+		job  cluster.JobID
+		node string
+	}
+	has, decide := map[at][]int{}, w.Loop.Decide
+	w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+		now, taken := map[at][]int{}, map[string][]int{}
+		each := func(f func(at, *cluster.Holding)) {
+			for i := range s.Cases {
+				if j := &s.Cases[i].Job; j.State == cluster.Running {
+					for k := range j.Holds {
+						f(at{j.ID, j.Holds[k].Node}, &j.Holds[k])
+					}
+				}
+			}
+		}
+		s.Cases = slices.Clone(s.Cases)
+		for i := range s.Cases {
+			s.Cases[i].Job.Holds = slices.Clone(s.Cases[i].Job.Holds)
+		}
+		each(func(x at, h *cluster.Holding) {
+			if h.Index = has[x]; h.Index != nil {
+				now[x], taken[x.node] = h.Index, append(taken[x.node], h.Index...)
+			}
+		})
+		each(func(x at, h *cluster.Holding) {
+			for k := 0; len(h.Index) < h.Size.Devices; k++ {
+				if !slices.Contains(taken[x.node], k) {
+					h.Index, taken[x.node] = append(h.Index, k), append(taken[x.node], k)
+				}
+			}
+			now[x] = h.Index
+		})
+		has, s.Progress = now, slices.Clone(s.Progress)
+		for i := range s.Progress {
+			if slices.Contains(has[at{s.Progress[i].Job, node}], slow) {
+				s.Progress[i].Steps *= part
+			}
+		}
+		return decide(s)
+	}
+}
+
+// Jobs of two users show that GPU 1 of v01 is slow. From then on a gang takes other nodes, unless a job has that GPU.
+func TestGangsAvoidASlowGPU(t *testing.T) {
+	settings := simtest.Product()
+	settings.SlowNodePercent = 85
+	w := simtest.New(t, settings, simtest.Nodes("v", "v100", 4, 4), "bio", "nlp")
+	w.Gate = settings.GateTTL
+	w.Reports = cluster.Minute
+	numbers(w, "v01", 1, 0.6)
+	var told []string
+	w.Check = func(r loop.Report) {
+		for _, e := range r.Plan.Events {
+			if e.Kind == cluster.EventSlowNode || e.Kind == cluster.EventSlowGPU {
+				told = append(told, e.Text)
+			}
+		}
+	}
+	for k := range 6 {
+		for range 8 {
+			for _, tenant := range []string{[]string{"bio", "nlp"}[k%2], []string{"nlp", "bio"}[k%2]} {
+				w.Submit(tenant, 1, 1, 2*cluster.Hour)
+				w.Run(settings.Interval)
+			}
+		}
+		w.Run(4 * cluster.Hour)
+	}
+	if s := w.Last.State.NodeSpeeds; len(s.Slow) > 0 || len(s.GPUs) != 1 || s.GPUs[0].Node != "v01" || s.GPUs[0].Index != 1 || s.GPUs[0].Percent != 60 {
+		t.Fatalf("slow nodes: %+v, slow GPUs: %+v", s.Slow, s.GPUs)
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "GPU 1 of v01 is slow: ") {
+		t.Fatalf("events: %q", told)
+	}
+	run := func(nodes, each int) (out []string) {
+		id := w.Virtual.Submit(sim.Work{Name: "pretrain", User: "bio_user", Account: "bio", Partition: "gpu", Runs: cluster.Hour,
+			Request: cluster.Request{Size: cluster.Whole(nodes * each), Nodes: nodes, PerNode: each, CPUs: 8, MemoryMB: 8192}})
+		w.Run(cluster.Minute)
+		for _, h := range w.Job(id).Holds {
+			out = append(out, h.Node)
+		}
+		return out
+	}
+	if got := run(2, 2); len(got) != 2 || slices.Contains(got, "v01") {
+		t.Errorf("the gang runs on %v", got)
+	}
+	w.Run(3 * cluster.Hour)
+	w.Virtual.Submit(sim.Work{Name: "train", User: "bio_user", Account: "bio", Partition: "gpu", Runs: 3 * cluster.Hour, NodeList: []string{"v01"},
+		Request: cluster.Request{Size: cluster.Whole(2), Nodes: 1, PerNode: 2, CPUs: 4, MemoryMB: 4096}})
+	w.Run(cluster.Minute)
+	if got := run(2, 2); len(got) != 2 || got[0] != "v01" {
+		t.Errorf("a gang beside a job that has the slow GPU runs on %v, want the tightest node and another one", got)
+	}
+}

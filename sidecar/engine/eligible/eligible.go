@@ -23,7 +23,8 @@ type Nodes struct {
 	sites    [2]surveyed
 	site     int // index of Site in sites
 	shapes   shapes
-	waiting  []int // cases that live and do not run
+	waiting  []int  // cases that live and do not run
+	taken    []bool // slow GPUs that running jobs have
 	rules    admit.Book
 	alone    bool // eligible jobs must fit the limits all together: the chooser does not look at them
 	refused  refused
@@ -38,14 +39,41 @@ func (f *Nodes) Find(in *round.Facts, leases []*cluster.Lease, causes []cluster.
 	revokeOvertaken(&f.found)
 	revokeBehind(&f.found)
 	f.active()
-	place.Slow(f.found.Site, in.Snapshot.NodeSpeeds.Slow, f.gangs())
+	place.Slow(f.found.Site, f.slowNodes(), f.gangs())
 	f.found.Limits = f.limits()
 	return &f.found
 }
 
-// gangs tells, by pool, whether a job waits that needs several nodes there; nil = no node is slow, and it makes no difference.
+// slowNodes gives the slow nodes, with those of slow GPUs that no running job has: Slurm chooses the GPUs of a node, and may take these.
+func (f *Nodes) slowNodes() []cluster.SlowNode {
+	x := &f.in.Snapshot.NodeSpeeds
+	if len(x.GPUs) == 0 {
+		return x.Slow
+	}
+	out := slices.Clone(x.Slow)
+	for k := range x.GPUs {
+		if !f.taken[k] {
+			out = append(out, x.GPUs[k].SlowNode)
+		}
+	}
+	return out
+}
+
+// take notes the slow GPUs that a running job has.
+func (f *Nodes) take(holds []cluster.Holding, slow []cluster.SlowGPU) {
+	for i := range holds {
+		h := &holds[i]
+		for k := range slow {
+			if g := &slow[k]; g.Node == h.Node && g.Model == h.Model && slices.Contains(h.Index, g.Index) {
+				f.taken[k] = true
+			}
+		}
+	}
+}
+
+// gangs tells, by pool, whether a job waits that needs several nodes there; nil = nothing is slow, and it makes no difference.
 func (f *Nodes) gangs() []bool {
-	if len(f.in.Snapshot.NodeSpeeds.Slow) == 0 {
+	if x := &f.in.Snapshot.NodeSpeeds; len(x.Slow)+len(x.GPUs) == 0 {
 		return nil
 	}
 	wait := make([]bool, len(f.in.Pools))
@@ -114,6 +142,8 @@ func (f *Nodes) active() *Found {
 	f.alone = f.in.Snapshot.Cells != nil
 	f.rules.Count(f.in, f.found.Leases, func(i int) bool { return !f.alone && f.in.Expiring(i, f.found.Leases[i]) })
 	f.waiting = f.waiting[:0]
+	slow := f.in.Snapshot.NodeSpeeds.GPUs
+	f.taken = make([]bool, len(slow))
 	for i := range f.in.Cases {
 		st, can := &f.in.Cases[i], &f.found.Can[i]
 		if !st.Runs {
@@ -131,6 +161,9 @@ func (f *Nodes) active() *Found {
 		}
 		if len(f.refused.causes) > 0 {
 			f.refused.seeRunning(f, i)
+		}
+		if len(slow) > 0 {
+			f.take(f.in.Snapshot.Cases[i].Job.Holds, slow)
 		}
 		if f.in.Settings.Divides() && len(can.Pools) > 0 {
 			can.Shape = f.shapes.of(&f.found, i, f.site)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round/roundtest"
 )
 
@@ -80,5 +81,39 @@ func TestAnOvertakenGrantIsRevoked(t *testing.T) {
 	}
 	if leases[0] == nil || leases[0].State != cluster.Granted {
 		t.Error("the step before has another result now")
+	}
+}
+
+// A node with a slow GPU is one that gangs avoid, unless a running job has the GPU.
+func TestNodesOfSlowGPUs(t *testing.T) {
+	gpu := func(index int) cluster.SlowGPU {
+		return cluster.SlowGPU{SlowNode: cluster.SlowNode{Node: "a", Model: "v100"}, Index: index}
+	}
+	for _, c := range []struct {
+		name  string
+		slow  cluster.NodeSpeeds
+		state cluster.JobState
+		index []int // of a job with two GPUs of a
+		want  bool
+	}{
+		{"nothing is slow", cluster.NodeSpeeds{}, cluster.Running, []int{0, 1}, false},
+		{"the node is slow", cluster.NodeSpeeds{Slow: []cluster.SlowNode{gpu(0).SlowNode}}, cluster.Running, []int{0, 1}, true},
+		{"a job has the slow GPU", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(1)}}, cluster.Running, []int{0, 1}, false},
+		{"a suspended job has it", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(1)}}, cluster.Suspended, []int{0, 1}, false},
+		{"a job has others", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(3)}}, cluster.Running, []int{0, 1}, true},
+		{"a job has one of two", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(1), gpu(3)}}, cluster.Running, []int{0, 1}, true},
+		{"nobody knows which the job has", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(1)}}, cluster.Running, nil, true},
+		{"the job that had it has ended", cluster.NodeSpeeds{GPUs: []cluster.SlowGPU{gpu(1)}}, cluster.Done, []int{0, 1}, true},
+	} {
+		s := roundtest.Snapshot(roundtest.On(roundtest.Job(8, "nlp", 2, c.state), "a", "v100", 2))
+		s.Cases[0].Job.Holds[0].Index, s.NodeSpeeds = c.index, c.slow
+		in, leases := roundtest.Facts(s)
+		site := new(Nodes).Find(in, leases, nil).Site
+		if got := place.IsSlow(site, in.Pool("v100"), "a"); got != c.want || place.AnySlow(site, in.Pool("v100")) != c.want {
+			t.Errorf("%s: gangs avoid the node: %t, want %t", c.name, got, c.want)
+		}
+		if place.IsSlow(site, in.Pool("k80"), "b") || place.AnySlow(site, in.Pool("k80")) {
+			t.Errorf("%s: the other node is slow as well", c.name)
+		}
 	}
 }

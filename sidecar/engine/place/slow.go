@@ -40,6 +40,19 @@ func Slow(t *Site, nodes []cluster.SlowNode, gangs []bool) {
 	}
 }
 
+// AnySlow reports whether a pool has slow nodes.
+func AnySlow(t *Site, pool int) bool { return pool >= 0 && t.byPool[pool].slow.slow != nil }
+
+// IsSlow reports whether a node is a slow one of a pool.
+func IsSlow(t *Site, pool int, node string) bool {
+	i := t.nodeAt(node)
+	if i < 0 {
+		return false
+	}
+	s := t.slotOf(i, t.pools[pool])
+	return s >= 0 && AnySlow(t, pool) && t.byPool[pool].slow.slow.has(t.slots[s].at)
+}
+
 // prefers gives the slots of the pool that part of a job on so many nodes should rather be on; nil = it makes no difference.
 func prefers(x *search, nodes int) bitset {
 	s := &x.board.site.byPool[x.ask.Pool].slow

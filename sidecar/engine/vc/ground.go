@@ -189,12 +189,10 @@ func (v *ground) ask(k *lease.Candidate, c *cells.Place, tenant string, priority
 	ask := place.Ask{Shape: k.Shape, Pool: v.turn.f.In.Pool(c.Model), Now: v.turn.f.In.Now, End: lease.Next(v.turn.f.In.Now, v.turn.f.In.Settings), Displace: displace}
 	q.Must = place.Must(v.turn.f.Site, ask.Shape, ask.Pool, q.Nodes)
 	q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, q.Nodes, node, gpus) }
-	if slow := v.turn.f.In.Snapshot.NodeSpeeds.Slow; len(slow) > 0 && q.Nodes*q.GPUs > 1 {
+	if q.Nodes*q.GPUs > 1 && place.AnySlow(v.turn.f.Site, ask.Pool) {
 		idle := ask
 		idle.Displace = place.Nobodys
-		q.Slow = func(node string) bool {
-			return slices.ContainsFunc(slow, func(n cluster.SlowNode) bool { return n.Node == node && n.Model == c.Model })
-		}
+		q.Slow = func(node string) bool { return place.IsSlow(v.turn.f.Site, ask.Pool, node) }
 		q.Idle = func(node string, gpus int) bool { return v.board.Admits(idle, q.Nodes, node, gpus) }
 	}
 	return q
