@@ -66,9 +66,10 @@ func busy() *loop.Report {
 				{Tenant: "undue", Pool: "v100", Holds: cluster.CountOf(1), Rho: cluster.Infinite},
 			},
 			State: cluster.State{
-				NodeSpeeds: cluster.NodeSpeeds{Slow: []cluster.SlowNode{{Node: "n7", Model: "v100", Percent: 62}}},
-				Claims:     []cluster.Claim{{}},
-				Leases:     []cluster.Lease{{State: cluster.Active}, {State: cluster.Active}, {State: cluster.Noticed}},
+				NodeSpeeds: cluster.NodeSpeeds{Slow: []cluster.SlowNode{{Node: "n7", Model: "v100", Percent: 62}},
+					GPUs: []cluster.SlowGPU{{SlowNode: cluster.SlowNode{Node: "n8", Model: "v100", Percent: 70}, Index: 3}}},
+				Claims: []cluster.Claim{{}},
+				Leases: []cluster.Lease{{State: cluster.Active}, {State: cluster.Active}, {State: cluster.Noticed}},
 				Records: []cluster.Record{
 					{State: cluster.Running}, {State: cluster.Waiting, Gate: noon + 1}, {State: cluster.Waiting, Gate: noon - 1},
 					{State: cluster.Waiting, Locked: true}, {State: cluster.Waiting, Aside: "unreadable"}, {State: cluster.Running, Done: noon},

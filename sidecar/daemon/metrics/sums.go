@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,7 +23,7 @@ type sums struct {
 	books   []cluster.TenantPool
 	pools   []cluster.PoolAccount
 	bound   []bound // the longest bound first
-	slow    []cluster.SlowNode
+	slow    cluster.NodeSpeeds
 }
 
 // bound is a tenant's job whose GPUs cannot be taken back soon.
@@ -44,7 +45,7 @@ func sumsOf(p *cluster.Plan, waits cluster.Span) *sums {
 		jobs:   map[cluster.JobState]int{cluster.Waiting: 0, cluster.Configuring: 0, cluster.Running: 0, cluster.Suspended: 0, cluster.Completing: 0},
 		leases: map[cluster.LeaseState]int{cluster.Granted: 0, cluster.Active: 0, cluster.Noticed: 0, cluster.Ending: 0},
 		claims: len(p.State.Claims), waits: waits, tripped: p.State.Breaker.Trip != nil, tenants: p.Tenants, books: p.State.Ledger.Tenants, pools: p.State.Ledger.Pools,
-		slow: p.State.NodeSpeeds.Slow,
+		slow: cluster.NodeSpeeds{Slow: p.State.NodeSpeeds.Slow, GPUs: p.State.NodeSpeeds.GPUs},
 	}
 	for i := range p.State.Records {
 		r := &p.State.Records[i]
@@ -127,6 +128,7 @@ var (
 	poolGPUs    = desc("gpus", "GPUs of a model.", "model")
 	poolBad     = desc("gpus_bad", "GPUs of a model that cannot be used now.", "model")
 	slowNode    = desc("slow_node_ratio", "Speed of jobs on the GPUs of a slow node over their usual speed on other nodes. Absent for other nodes.", "node", "model")
+	slowGPU     = desc("slow_gpu_ratio", "Speed of jobs with a slow GPU of a node over their usual speed on other nodes. Absent for other GPUs.", "node", "model", "gpu")
 	poolSeconds = desc("gpu_seconds_total", "GPU time of a model by use: tenants, untouchable (charged to nobody), overhead (starts, ends and destroyed work), idle, bad.", "model", "use")
 )
 
@@ -254,8 +256,13 @@ func (s *sums) collect(out chan<- prometheus.Metric, gauge func(*prometheus.Desc
 			gauge(rho, float64(t.Rho)/float64(cluster.Fair), t.Tenant, t.Pool)
 		}
 	}
-	for i := range s.slow {
-		gauge(slowNode, float64(s.slow[i].Percent)/100, s.slow[i].Node, s.slow[i].Model)
+	for i := range s.slow.Slow {
+		n := &s.slow.Slow[i]
+		gauge(slowNode, float64(n.Percent)/100, n.Node, n.Model)
+	}
+	for i := range s.slow.GPUs {
+		g := &s.slow.GPUs[i]
+		gauge(slowGPU, float64(g.Percent)/100, g.Node, g.Model, strconv.Itoa(g.Index))
 	}
 	for i := range s.pools {
 		p := &s.pools[i]

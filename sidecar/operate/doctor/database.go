@@ -37,6 +37,7 @@ type Database struct {
 	Of        *cluster.Identity // nil = no cluster yet
 	Tripped   *cluster.Trip     // of the breaker in the newest round; nil = it has not tripped
 	Slow      []cluster.SlowNode
+	SlowGPUs  []cluster.SlowGPU
 	OfErr     error
 	Leader    *store.Leader // nil = none
 	LeaderErr error
@@ -78,7 +79,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 		d.Past = &past
 	}
 	if _, plan, err := s.Rounds.Last(ctx); err == nil {
-		d.Tripped, d.Slow = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow
+		d.Tripped, d.Slow, d.SlowGPUs = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow, plan.State.NodeSpeeds.GPUs
 	}
 	if d.Leader != nil {
 		d.InForce = differing(ctx, cfg, s, now)

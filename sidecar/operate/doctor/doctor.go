@@ -191,6 +191,10 @@ func checkDatabase(f *findings, cfg *config.Config, d *Database, slurm *cluster.
 		n := &d.Slow[i]
 		f.add(Warn, "slow node", n.Says(), "jobs are slower there, and gangs avoid it where others are free", "look at its GPUs (docs/runbook.md, FairleaseSlowNode); if it is at fault: "+n.Drain())
 	}
+	for i := range d.SlowGPUs {
+		g := &d.SlowGPUs[i]
+		f.add(Warn, "slow GPU", g.Says(), "jobs are slower with it, and gangs avoid the node while no job holds it, where others are free", "look at it (docs/runbook.md, FairleaseSlowGPU); if it is at fault: "+g.Drain())
+	}
 	checkStandbys(f, d.Standbys)
 	switch {
 	case d.LeaderErr != nil:

@@ -95,6 +95,9 @@ func TestDatabase(t *testing.T) {
 		{"a slow node", func(d *doctor.Database) {
 			d.Slow = []cluster.SlowNode{{Node: "n7", Model: "v100", Percent: 62, Jobs: 5, Users: 2}}
 		}, "slow node warn: 5 jobs of 2 users ran on the v100 GPUs of n7 at 62 % of their usual speed on other nodes"},
+		{"a slow GPU", func(d *doctor.Database) {
+			d.SlowGPUs = []cluster.SlowGPU{{SlowNode: cluster.SlowNode{Node: "n7", Model: "v100", Percent: 62, Jobs: 5, Users: 2}, Index: 3}}
+		}, "slow GPU warn: 5 jobs of 2 users ran with GPU 3 of n7 (v100) at 62 % of their usual speed on other nodes"},
 		{"a standby", func(d *doctor.Database) { d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}} }, ""},
 		{"a standby is gone", func(d *doctor.Database) {
 			d.Standbys = []store.Standby{{Holder: "ctl2:7", Alive: true}, {Holder: "ctl3:8", Seen: time.Unix(60, 0)}}

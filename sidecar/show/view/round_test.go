@@ -80,6 +80,9 @@ func TestStatus(t *testing.T) {
 		{"slow nodes", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.NodeSpeeds.Slow = []cluster.SlowNode{{Node: "a3", Model: "v100", Percent: 80}, {Node: "a4", Model: "v100", Percent: 62}}
 		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "slow      a4 at 62 %, a3 at 80 % of the usual speed of jobs (docs/telemetry.md, \"Slow nodes\"); if the first is at fault: scontrol update nodename=a4 state=drain reason=\"slow: 62 % of the usual speed\"\n"},
+		{"slow GPUs", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
+			p.State.NodeSpeeds.GPUs = []cluster.SlowGPU{{SlowNode: cluster.SlowNode{Node: "a3", Model: "v100", Percent: 80}, Index: 1}, {SlowNode: cluster.SlowNode{Node: "a4", Model: "v100", Percent: 62}}}
+		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "slow      GPU 0 of a4 at 62 %, GPU 1 of a3 at 80 % of the usual speed of jobs (docs/telemetry.md, \"Slow GPUs\"); if the first is at fault: scontrol update nodename=a4 state=drain reason=\"slow: GPU 0 has 62 % of the usual speed\"\n"},
 		{"a tripped breaker", lead(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.State.Breaker.Trip = &cluster.Trip{At: at, Kind: cluster.BadEnds, Bound: 10, Count: 11, Jobs: []cluster.Fault{{ID: cluster.TaskID(7, 3)}}, Users: 3}
 		}, true, view.PoolStatus{GPUs: cluster.CountOf(8), Busy: cluster.CountOf(2), Idle: cluster.CountOf(2), Bad: cluster.CountOf(4)}, "act: no partition is acted on (as configured here)\nconfig    a change waits to be accepted: 2 leases would end; to see it: fairlease config accept\nbreaker   has tripped at 08:00:00 (now), and nothing is acted on: 11 jobs failed after a stop of fairlease within an hour, and at most 10 may (breaker.bad_ends): jobs of 3 users, the last ones 7_3; when the cause is found: fairlease resume"},

@@ -40,6 +40,7 @@ type Status struct {
 	Claims    int                      `json:"claims"`
 	Bad       []string                 `json:"bad_nodes"`
 	Slow      []cluster.SlowNode       `json:"slow_nodes,omitempty"`
+	SlowGPUs  []cluster.SlowGPU        `json:"slow_gpus,omitempty"`
 	Overrides int                      `json:"overrides"`
 	Aside     []AsideJob               `json:"aside,omitempty"`
 	// Stranded lists the jobs that hold the CPUs or memory without which GPUs idle, most GPUs first.
@@ -179,7 +180,7 @@ func StatusOf(lead *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, ef
 		}
 	}
 	st.Pools, st.Stranded, st.Preempted = poolStates(snap, plan), stranded(snap), snap.Preempted
-	st.Tripped, st.Slow = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow
+	st.Tripped, st.Slow, st.SlowGPUs = plan.State.Breaker.Trip, plan.State.NodeSpeeds.Slow, plan.State.NodeSpeeds.GPUs
 	return st
 }
 
@@ -467,6 +468,10 @@ func (st *Status) Write(p *Page) {
 		words, first := SlowNodes(st.Slow)
 		say("slow", "%s (docs/telemetry.md, \"Slow nodes\"); if the first is at fault: %s", words, first.Drain())
 	}
+	if len(st.SlowGPUs) > 0 {
+		words, first := SlowGPUs(st.SlowGPUs)
+		say("slow", "%s (docs/telemetry.md, \"Slow GPUs\"); if the first is at fault: %s", words, first.Drain())
+	}
 	if words := gpuLooks(st.GPUs, st.Unseen, p.Now.Time()); words != "" {
 		say("telemetry", "%s", words)
 	}
@@ -512,6 +517,17 @@ func SlowNodes(list []cluster.SlowNode) (words string, first *cluster.SlowNode) 
 	each := make([]string, len(list))
 	for i := range list {
 		each[i] = fmt.Sprintf("%s at %d %%", list[i].Node, list[i].Percent)
+	}
+	return Some(each, 4) + " of the usual speed of jobs", &list[0]
+}
+
+// SlowGPUs words slow GPUs, the slowest first, and gives that one.
+func SlowGPUs(list []cluster.SlowGPU) (words string, first *cluster.SlowGPU) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b cluster.SlowGPU) int { return cmp.Compare(a.Percent, b.Percent) })
+	each := make([]string, len(list))
+	for i := range list {
+		each[i] = fmt.Sprintf("GPU %d of %s at %d %%", list[i].Index, list[i].Node, list[i].Percent)
 	}
 	return Some(each, 4) + " of the usual speed of jobs", &list[0]
 }

@@ -232,6 +232,10 @@ func notes(s *scene.Scene, now time.Time) []Note {
 		words, first := view.SlowNodes(st.Slow)
 		say(Warn, "/places/"+url.PathEscape(first.Node), "%s slow: %s.", plural(n, "node is", "nodes are"), words)
 	}
+	if n := len(st.SlowGPUs); n > 0 {
+		words, first := view.SlowGPUs(st.SlowGPUs)
+		say(Warn, "/places/"+url.PathEscape(first.Node), "%s slow: %s.", plural(n, "GPU is", "GPUs are"), words)
+	}
 	if st.Tripped != nil {
 		say(Bad, "", "The breaker has tripped, and nothing is acted on: %s. When the cause is found: fairlease resume --reason TEXT", st.Tripped.Says())
 	}

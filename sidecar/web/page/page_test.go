@@ -342,6 +342,24 @@ func TestASlowNodeOnThePages(t *testing.T) {
 	}
 }
 
+// The same of a slow GPU.
+func TestASlowGPUOnThePages(t *testing.T) {
+	f := scenetest.Site{Nodes: 4, Jobs: 6}.Facts()
+	name := f.Snapshot.Nodes[1].Name
+	f.Plan.State.NodeSpeeds.GPUs = []cluster.SlowGPU{{SlowNode: cluster.SlowNode{Node: name, Model: "v100", Percent: 62, Jobs: 5, Users: 2}, Index: 1}}
+	d := newDesk(scenetest.Site{Nodes: 4, Jobs: 6})
+	d.Keeper = scene.Hold(scene.Of(f))
+	d.pages = (&page.Pages{Source: d, Live: "/live", Zone: time.UTC}).Handler()
+	for _, who := range []rights.Person{operator, {User: "u"}} {
+		if _, text := d.ask(who, "/"); !strings.Contains(text, "1 GPU is slow: GPU 1 of "+name+" at 62 % of the usual speed of jobs.") || !strings.Contains(text, "/places/"+name) {
+			t.Errorf("%s: nothing about it in %s", who.User, text)
+		}
+		if _, text := d.ask(who, "/places/"+name); !strings.Contains(text, "GPU 1 slow: 62 %") {
+			t.Errorf("%s: nothing about it in %s", who.User, text)
+		}
+	}
+}
+
 // The overview says that the breaker has tripped: to operators with the jobs, to others without. Operators read of a change that waits.
 func TestBreakerOnTheOverview(t *testing.T) {
 	s := scenetest.Site{Nodes: 4, Jobs: 6}.Scene()

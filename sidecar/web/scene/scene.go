@@ -118,7 +118,9 @@ type Node struct {
 	Busy       string         `json:"busy,omitempty"`
 	// Slow says by model how slow it is, if it is slower than other nodes.
 	Slow []cluster.SlowNode `json:"slow,omitempty"`
-	Jobs []Holder           `json:"jobs"`
+	// SlowGPUs are those that slow their jobs down on a node that is not slow.
+	SlowGPUs []cluster.SlowGPU `json:"slow_gpus,omitempty"`
+	Jobs     []Holder          `json:"jobs"`
 	// Seen is the part of the Scene's GPUs.
 	Seen []store.GPU `json:"gpus_now,omitempty"`
 }
@@ -280,6 +282,11 @@ func nodesOf(snap *cluster.Snapshot, plan *cluster.Plan) []Node {
 	for _, x := range plan.State.NodeSpeeds.Slow {
 		if n, ok := at[x.Node]; ok {
 			out[n].Slow = append(out[n].Slow, x)
+		}
+	}
+	for _, x := range plan.State.NodeSpeeds.GPUs {
+		if n, ok := at[x.Node]; ok {
+			out[n].SlowGPUs = append(out[n].SlowGPUs, x)
 		}
 	}
 	leases := cursor(plan.State.Leases, func(l *cluster.Lease) cluster.JobKey { return l.Job })
