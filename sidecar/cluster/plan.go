@@ -68,8 +68,21 @@ const (
 	Open Verb = "open"
 )
 
-// Verbs are all of them: a cluster, real or virtual, refuses any other.
-var Verbs = []Verb{Lock, Gate, Reserve, Grant, RevokeGrant, Notify, Reclaim, Release, Unreserve, Suspend, Resume, Open}
+// Verbs are all of them, with words for docs/operations.md. A cluster, real or virtual, refuses any other.
+var Verbs = []Named{
+	{string(Lock), "prolongs the reservation that holds all licences of gates"},
+	{string(Gate), "shuts the gate of a waiting job, or changes the licence of a running job for its next requeue"},
+	{string(Reserve), "makes or changes a reservation of fairlease"},
+	{string(Grant), "opens the gate of a job on the nodes of its lease"},
+	{string(RevokeGrant), "revokes a grant that did not start"},
+	{string(Notify), "sends notice to a running job whose lease ends"},
+	{string(Reclaim), "requeues a job whose lease is over, behind its gate"},
+	{string(Release), "removes a running job from its reservation"},
+	{string(Unreserve), "deletes a reservation of fairlease"},
+	{string(Suspend), "ends the turn of a job on its GPU"},
+	{string(Resume), "begins the turn of a job on its GPU"},
+	{string(Open), "leaves a waiting job to Slurm, as its user submitted it"},
+}
 
 // Action is one change of Slurm's state. Actions are idempotent.
 type Action struct {

@@ -67,6 +67,18 @@ func TestGrantIsOneCall(t *testing.T) {
 	}
 }
 
+// The client carries out every verb that there is: with this Slurm, some fail, but none is unknown.
+func TestEveryVerbIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	_, c := acting(t, 44, waitingJob(7, ""))
+	for _, v := range append(slices.Clone(cluster.Verbs), cluster.Named{Name: "unheard"}) {
+		out := c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Verb(v.Name), ID: cluster.JobID{ID: 7}, Record: 7, Reservation: "r"}})
+		if refused := strings.Contains(out[0].Error, "no such action"); refused != (v.Name == "unheard") {
+			t.Errorf("%s: %+v: add a case to batch.do", v.Name, out[0])
+		}
+	}
+}
+
 // A time limit below --time-min lowers that, too: Slurm refuses it otherwise.
 func TestAGrantShortensTimeMin(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ comment on view actions_recent is 'The last 1000 changes that fairlease asked of
 comment on column actions_recent.at is 'When it was decided.';
 comment on column actions_recent.round is 'Round that decided it.';
 comment on column actions_recent.ordinal is 'Place in the round''s order.';
-comment on column actions_recent.verb is 'lock, gate, reserve, grant, take_back, notice, reclaim, release, unreserve, suspend, resume or open.';
+comment on column actions_recent.verb is 'Kind of change; docs/operations.md lists all verbs.';
 comment on column actions_recent.slurm_id is 'The job; empty = none.';
 comment on column actions_recent.nodes is 'Nodes granted or reserved.';
 comment on column actions_recent.until_at is 'Until when.';

@@ -66,9 +66,9 @@ func constants(t *testing.T, typ, prefix string) (out []string) {
 	return out
 }
 
-// Every kind of event, state and reason is listed once, with words.
+// Every kind of event, state and verb is listed once, with words.
 func TestListsAreWhole(t *testing.T) {
-	var events, jobs, leases []string
+	var events, jobs, leases, verbs []string
 	for _, k := range cluster.EventKinds {
 		events = append(events, k.Kind)
 	}
@@ -78,8 +78,12 @@ func TestListsAreWhole(t *testing.T) {
 	for _, s := range cluster.LeaseStates {
 		leases = append(leases, s.Name)
 	}
+	for _, v := range cluster.Verbs {
+		verbs = append(verbs, v.Name)
+	}
 	for what, lists := range map[string][2][]string{
 		"kinds of events": {constants(t, "", "Event"), events}, "states of jobs": {constants(t, "JobState", ""), jobs}, "states of leases": {constants(t, "LeaseState", ""), leases},
+		"verbs": {constants(t, "Verb", ""), verbs},
 	} {
 		if len(lists[0]) < 5 {
 			t.Errorf("%s: only %q are found", what, lists[0])
@@ -143,7 +147,7 @@ func TestListsInDocs(t *testing.T) {
 	for _, list := range []struct {
 		of    string
 		names []cluster.Named
-	}{{"state of a job", cluster.JobStates}, {"state of a lease", cluster.LeaseStates}} {
+	}{{"state of a job", cluster.JobStates}, {"state of a lease", cluster.LeaseStates}, {"verb of an action", cluster.Verbs}} {
 		fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", list.of)
 		for _, s := range list.names {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", s.Name, s.Words)

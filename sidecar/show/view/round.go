@@ -93,8 +93,8 @@ func (d *Decisions) summary(p *Page) {
 	}
 	var parts []string
 	for _, v := range cluster.Verbs {
-		if verbs[v] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
+		if n := verbs[cluster.Verb(v.Name)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", v.Name, n))
 		}
 	}
 	if suppressed > 0 {

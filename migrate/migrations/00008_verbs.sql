@@ -1,0 +1,3 @@
+-- +goose Up
+
+comment on column actions.verb is 'Kind of change; docs/operations.md lists all verbs.';
