@@ -274,7 +274,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 		}
 		claimed[cl.Job] = true
 	}
-	acted := map[cluster.JobKey]bool{}
+	acted := map[cluster.JobKey]cluster.Verb{}
 	told, fences := false, 0
 	for _, a := range p.Actions {
 		told = told || a.Verb == cluster.Notify
@@ -283,10 +283,10 @@ func (c *chaos) safe(p *cluster.Plan) {
 				c.Fatalf("a fence after a notice, or a second one\n%s", encode(*p))
 			}
 		}
-		if a.Job != 0 && acted[a.Job] {
-			c.Fatalf("more than one action for job %d\n%s", a.Job, encode(*p))
+		if was := acted[a.Job]; a.Job != 0 && was != "" {
+			c.Fatalf("job %d has two actions in one round, %s and %s: a step that lists one must leave out jobs that have another\n%s", a.Job, was, a.Verb, encode(*p))
 		}
-		acted[a.Job] = true
+		acted[a.Job] = a.Verb
 	}
 	for _, n := range c.nodes {
 		if at := (place{n.Name, n.GPUs[0].Model}); leased[at]+parts[at].Devices() > n.GPUs[0].Count {

@@ -79,6 +79,9 @@ func (r *Recording) end() {
 	r.lines, r.n = append(r.lines, line), 0
 }
 
+// again records all decisions anew.
+const again = "go test ./tests/scenarios ./tests/decisions -rewrite"
+
 // Compare compares the recording with the one in a file, or writes it there.
 func (r *Recording) Compare(t *testing.T, file string, rewrite bool) {
 	t.Helper()
@@ -91,18 +94,18 @@ func (r *Recording) Compare(t *testing.T, file string, rewrite bool) {
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s is not there: record it with -rewrite", file)
+		t.Fatalf("%s is not there: %s", file, again)
 	} else if err != nil {
 		t.Fatal(err)
 	}
 	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	for i, line := range r.lines[:min(len(r.lines), len(was))] {
 		if line != was[i] {
-			t.Fatalf("%s: line %d is another one: %s", file, i+1, difference(was[i], line))
+			t.Fatalf("%s: line %d has changed: %s; if that is meant: %s", file, i+1, difference(was[i], line), again)
 		}
 	}
 	if len(r.lines) != len(was) {
-		t.Fatalf("%s: %d lines, not %d", file, len(r.lines), len(was))
+		t.Fatalf("%s: %d lines, not %d; if that is meant: %s", file, len(r.lines), len(was), again)
 	}
 }
 
