@@ -38,7 +38,7 @@ func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.B
 			better = append(better, lease.Better{Pool: p, Gain: gain})
 		}
 		if gain > 0 || m.settles(i, from, p) {
-			pools = append(slices.Clip(pools), p)
+			pools = with(m.in, pools, p)
 		}
 	}
 	return pools, better

@@ -38,7 +38,7 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 				x := turn{i, *late, len(lines[p])}
 				switch {
 				case account.Entitlement == 0:
-					k.Idle = append(k.Idle, p)
+					k.Idle = with(m.in, k.Idle, p)
 				case k.Priority.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
@@ -49,7 +49,7 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 					cost = 0 // charged as a lease in force
 				}
 				if !k.Running && cost > 0 && *late >= cost/2 {
-					k.Due = append(k.Due, p)
+					k.Due = with(m.in, k.Due, p)
 				}
 				*late -= cost
 				lines[p] = append(lines[p], x)
@@ -75,6 +75,14 @@ func (m *Market) Turns(taken round.Taken, cs []lease.Candidate, tenants []lease.
 			tenants[t].Line = m.line(cs, lines)
 		}
 	}
+}
+
+// with adds a pool to a list of pools. Most lists are of one pool, and are shared.
+func with(in *round.Facts, pools []int, p int) []int {
+	if len(pools) == 0 {
+		return in.Just(p)
+	}
+	return append(slices.Clip(pools), p)
 }
 
 // turn is the turn of a candidate in a pool.

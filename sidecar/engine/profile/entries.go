@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -87,7 +88,8 @@ func (x entries) bounded(most int, fresh []bool) entries {
 
 // find gives the index of an entry about the same subject, or the place for it.
 func (x entries) find(p *cluster.Profile) (int, bool) {
-	return slices.BinarySearchFunc(x, p, func(e cluster.Profile, p *cluster.Profile) int { return e.Compare(p) })
+	at := sort.Search(len(x), func(i int) bool { return x[i].Compare(p) >= 0 }) // entries are large: none is copied
+	return at, at < len(x) && x[at].Compare(p) == 0
 }
 
 // oldest gives the oldest entry on the shelf of the one at but, except that one, and the number
