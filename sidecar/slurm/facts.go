@@ -69,6 +69,7 @@ const (
 	ConfPreemptMode       = "PreemptMode"
 	ConfMinJobAge         = "MinJobAge"
 	ConfPreemptParameters = "PreemptParameters"
+	ConfProctrackType     = "ProctrackType"
 	ConfJobRequeue        = "JobRequeue"
 	ConfJobFileAppend     = "JobFileAppend"
 	ConfLicenses          = "Licenses"

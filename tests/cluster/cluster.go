@@ -91,7 +91,10 @@ func create(ctx context.Context, o Options, tree string, lock *os.File) (*Cluste
 	if err := clearDead(dir); err != nil {
 		return nil, fmt.Errorf("clearing away the dead cluster %s: %w", o.Name, err)
 	}
-	box, err := startSandbox(ctx, dir, tree, lock, o.mostGPUs(), o.Attached)
+	if o.Freezer && !HasFreezer() {
+		return nil, ErrNoFreezer
+	}
+	box, err := startSandbox(ctx, dir, tree, lock, o.mostGPUs(), o.Attached, o.Freezer)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +108,9 @@ func create(ctx context.Context, o Options, tree string, lock *os.File) (*Cluste
 	}
 	return c, nil
 }
+
+// ErrNoFreezer tells that this machine cannot have a cluster with Options.Freezer.
+var ErrNoFreezer = errors.New("suspended jobs can be frozen only where the machine has the freezer of cgroup v1")
 
 // boot turns an empty root into a running Slurm.
 func (c *Cluster) boot(ctx context.Context) error {

@@ -19,6 +19,9 @@ func (o Options) files(pluginDir string) map[string]string {
 		"init.sql":              initSQL,
 		"fairlease-plugin.conf": o.PluginConf,
 	}
+	if o.Freezer {
+		files["cgroup.conf"] = "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n"
+	}
 	if o.Plugin == PluginC {
 		files["plugstack.conf"] = "optional spank_fairlease.so\n"
 	}
@@ -84,9 +87,12 @@ func (o Options) slurmConf(pluginDir string) string {
 	if slices.ContainsFunc(o.Nodes, func(g NodeGroup) bool { return g.Shards > 0 }) {
 		gres += ",shard"
 	}
-	backup := ""
+	backup, proctrack := "", "linuxproc"
 	if o.Backup {
 		backup = backupConf
+	}
+	if o.Freezer {
+		proctrack = "cgroup"
 	}
 	fmt.Fprintf(&b, `ClusterName=%s
 SlurmctldHost=fairlease(127.0.0.1)
@@ -103,7 +109,7 @@ SlurmctldDebug=verbose
 SlurmdDebug=info
 PluginDir=%s
 ReturnToService=2
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/%s
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
@@ -130,7 +136,7 @@ UnkillableStepTimeout=60
 MaxJobCount=50000
 MaxArraySize=10001
 JobRequeue=1
-`, o.ClusterName, backup, pluginDir, gres, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
+`, o.ClusterName, backup, pluginDir, proctrack, gres, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
 	switch o.Plugin {
 	case PluginC:
 		b.WriteString("JobSubmitPlugins=fairlease\n")

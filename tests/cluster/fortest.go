@@ -12,7 +12,7 @@ import (
 const noCluster = "FAIRLEASE_NO_CLUSTER"
 
 // ForTest boots a cluster for one test, ended with it. It skips the test when there is no root, FAIRLEASE_NO_CLUSTER is set, or
-// auth/jwt is wanted and cannot be built; anything else that goes wrong fails the test.
+// auth/jwt is wanted and cannot be built, or a freezer and there is none; anything else that goes wrong fails the test.
 func ForTest(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	SkipUnlessRoot(t)
@@ -23,7 +23,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		o.Progress = os.Stderr
 	}
 	c, err := Up(ctx, o)
-	if errors.Is(err, ErrNoSource) {
+	if errors.Is(err, ErrNoSource) || errors.Is(err, ErrNoFreezer) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -40,6 +40,8 @@ type Options struct {
 	Backup bool `json:"backup,omitempty"`
 	// Clock has slurmctld read a clock that MoveClock moves.
 	Clock bool `json:"clock,omitempty"`
+	// Freezer has slurmd freeze the processes of suspended jobs (proctrack/cgroup), on a machine that HasFreezer.
+	Freezer bool `json:"freezer,omitempty"`
 
 	ClusterName string `json:"cluster_name,omitempty"` // of slurm.conf; default fairlease
 

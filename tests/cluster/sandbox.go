@@ -30,14 +30,15 @@ type sandbox struct {
 }
 
 // The outer shell outlives process 1 and the owner; it ends slurmrestd, the one daemon outside the process namespace (see
-// Cluster.launch), and takes the files away.
+// Cluster.launch), and takes the files and the group of the freezer away.
 const outerScript = `unshare --mount --pid --fork --kill-child=KILL --net --uts --ipc -- bash "$1/sandbox.sh" "$@"
 pid=$(cat "$1/run/testcluster/slurmrestd.pid" 2>/dev/null) && [ "$(readlink "/proc/$pid/ns/mnt")" = "$(cat "$1/run/namespace")" ] && kill -KILL "$pid"
+[ "$5" = - ] || find "$5" -depth -type d -exec rmdir {} +
 rm -rf -- "$1"`
 
 // startSandbox makes dir and the namespaces over the tree. The lock on the tree is passed on to the sandbox, and so is one on dir,
 // which tells others when the outer shell is through with it.
-func startSandbox(ctx context.Context, dir, tree string, lock *os.File, gpus int, attached bool) (*sandbox, error) {
+func startSandbox(ctx context.Context, dir, tree string, lock *os.File, gpus int, attached, freezer bool) (*sandbox, error) {
 	for _, sub := range []string{"scratch", "run", "conf", "home", "log"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return nil, fmt.Errorf("making the cluster's folders: %w", err)
@@ -76,7 +77,11 @@ func startSandbox(ctx context.Context, dir, tree string, lock *os.File, gpus int
 		defer reader.Close()
 		cmd.Stdin, s.lifeline = reader, line
 	}
-	cmd.Args = append(cmd.Args, life)
+	group := "-"
+	if freezer {
+		group = filepath.Join(machineFreezer, "fairlease-"+filepath.Base(dir))
+	}
+	cmd.Args = append(cmd.Args, life, group)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the cluster's namespaces: %w", err)
 	}
@@ -164,9 +169,29 @@ func (s *sandbox) alive() bool {
 	return err == nil && started == s.started
 }
 
+// machineFreezer is where a machine with cgroups of the first version has its freezer.
+const machineFreezer = "/sys/fs/cgroup/freezer"
+
+// HasFreezer tells whether this machine can have clusters with Options.Freezer.
+func HasFreezer() bool {
+	_, err := os.Stat(filepath.Join(machineFreezer, "release_agent"))
+	return err == nil
+}
+
+// thaw lets suspended jobs go on that slurmd has frozen: the kernel ends none that is.
+func (s *sandbox) thaw() {
+	_ = filepath.WalkDir(fmt.Sprintf("/proc/%d/root%s", s.pid, machineFreezer), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Base(path) == "freezer.state" {
+			_ = os.WriteFile(path, []byte("THAWED"), 0) // its job may have ended
+		}
+		return nil
+	})
+}
+
 // stop ends process 1, with which the kernel ends everything else inside, and returns when the files are gone.
 func (s *sandbox) stop() error {
 	if s.alive() {
+		s.thaw()
 		if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("ending process %d of the cluster: %w", s.pid, err)
 		}

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Process 1 of a cluster: builds the cluster's root from a base tree, then lives as long as the cluster and reaps orphans.
-# sandbox.sh DIR TREE GPUS attached|detached
+# sandbox.sh DIR TREE GPUS attached|detached GROUP
+# GROUP is of this machine's freezer (cgroup v1), made for the cluster and all that it has of it; - = none.
 set -eu
-dir=$1 tree=$2 gpus=$3 life=$4
+dir=$1 tree=$2 gpus=$3 life=$4 group=$5
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 read -r pid _ </proc/self/stat # /proc is still the machine's: this is the process id seen outside
 readlink /proc/self/ns/mnt >"$dir/run/namespace"
@@ -24,6 +25,12 @@ share log var/log/slurm
 
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
+if [ "$group" != - ]; then
+	mkdir "$group"
+	mount -t tmpfs -o mode=0755 tmpfs "$root/sys/fs/cgroup"
+	mkdir "$root/sys/fs/cgroup/freezer"
+	mount --bind "$group" "$root/sys/fs/cgroup/freezer"
+fi
 mount -t tmpfs -o mode=0755 tmpfs "$root/dev"
 for device in null zero full random urandom tty; do
 	: >"$root/dev/$device"
@@ -50,6 +57,7 @@ mv /run/supervisor.new /run/supervisor
 
 if [ "$life" = attached ]; then
 	read -r _ || : # the owner's end of the pipe closes when it ends, whatever ends it
+	find /sys/fs/cgroup -name freezer.state -exec sh -c 'echo THAWED >"$1"' sh {} \; # what is frozen cannot be killed
 else
 	exec </dev/null >/dev/null 2>&1
 	while :; do

@@ -28,6 +28,10 @@ func checkSlices(f *findings, cfg *config.Config, seen *Seen) {
 		f.add(Warn, check, "PreemptParameters without suspend_grace_time", "a job that is suspended goes on for 2 s, and its GPU idles or is used twice in these",
 			"add suspend_grace_time=0, or the seconds that a save of GPU memory takes, to PreemptParameters; then scontrol reconfigure")
 	}
+	if by := c[slurm.ConfProctrackType]; by != "" && by != "proctrack/cgroup" {
+		f.add(Warn, check, "ProctrackType="+by, "processes of a suspended job that are no longer its children, such as daemons, go on and use the GPU in the turns of others",
+			"set ProctrackType=proctrack/cgroup where slurmd supports it, and restart slurmctld and slurmd while no job runs")
+	}
 	if o := seen.Slurm.Sighting; o != nil {
 		checkSliceNodes(f, cfg, s, o)
 	}

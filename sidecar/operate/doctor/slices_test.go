@@ -27,6 +27,8 @@ func TestSlices(t *testing.T) {
 		{name: "gang scheduling", conf: map[string]string{slurm.ConfPreemptMode: "GANG,SUSPEND"}, want: []string{"sharing.slices fail: PreemptMode=GANG,SUSPEND"}},
 		{name: "no shards", conf: map[string]string{slurm.ConfGresTypes: "gpu"}, want: []string{"sharing.slices warn: GresTypes=gpu"}},
 		{name: "grace", conf: map[string]string{slurm.ConfPreemptParameters: "youngest_first"}, want: []string{"sharing.slices warn: PreemptParameters without suspend_grace_time"}},
+		{name: "processes on their own", conf: map[string]string{slurm.ConfProctrackType: "proctrack/linuxproc"}, want: []string{"sharing.slices warn: ProctrackType=proctrack/linuxproc"}},
+		{name: "frozen processes", conf: map[string]string{slurm.ConfProctrackType: "proctrack/cgroup"}, want: []string{"sharing.slices ok: turns of 1m"}},
 		{name: "odd shards", node: cluster.Node{Name: "n1", Shards: 3}, want: []string{"sharing.slices warn: the shards of the GPUs of n1 are not divisible by 2 (sharing.jobs)"}},
 		{name: "three jobs on four shards", jobs: 3, node: cluster.Node{Name: "n1", Shards: 4}, want: []string{"sharing.slices warn: the shards of the GPUs of n1 are not divisible by 3 (sharing.jobs)"}},
 		{name: "three jobs on three shards", jobs: 3, node: cluster.Node{Name: "n1", Shards: 3}, want: []string{"sharing.slices ok: turns of 1m"}},
