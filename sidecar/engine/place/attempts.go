@@ -5,7 +5,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // attempt is a tried placement of a shape: the pool of a lease, its end, and its right to displace. Fields that make no difference are zero.
 type attempt struct {
 	pool, displace, spares, sharer int
-	stops, together                bool
+	stops, together, near          bool
 	end                            cluster.Instant // the last claim of nodes that ends before the lease does
 }
 
@@ -42,7 +42,7 @@ func (x *attempts) add(shape int, a attempt) {
 
 // attemptOf gives the attempt of an ask.
 func attemptOf(b *Board, a Ask) attempt {
-	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops, together: a.Together}
+	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops, together: a.Together, near: a.Near}
 	if b.tried.alive == 0 {
 		x.displace, x.spares = Nobodys, 0
 	}

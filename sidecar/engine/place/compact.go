@@ -51,7 +51,7 @@ func (x *search) movable(sl split, most cluster.GPUTime, mover Mover) ([]choice,
 	for i := range found {
 		x.board.nodes[x.board.slots[found[i].slot].node].shut = false
 	}
-	if len(found) == sl.nodes {
+	if len(found) == sl.nodes && near(x, found) != nil {
 		return found, places
 	}
 	for i := range found {

@@ -34,6 +34,8 @@ type Ask struct {
 	Max int
 	// Together = only on as few nodes as the gang can be on.
 	Together bool
+	// Near = only under as few switches as so many nodes need; it makes no difference to a pool that is not Switched.
+	Near bool
 }
 
 // Placement is the place of a gang, the leases that it displaces, and its earliest start: now, or
@@ -84,7 +86,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	if key.displace != Nobodys {
 		for _, sl := range splits {
 			x.must, x.rest = x.sp.lists(a.Pool, sl.nodes)
-			found := x.onSoft(sl)
+			found := onSoftNear(x, sl)
 			if found == nil {
 				continue
 			}

@@ -9,8 +9,10 @@ import (
 
 // switches are the nodes of a pool under each switch, or in each block: Slurm's lowest level of a topology.
 type switches struct {
-	of  []int    // the switch of each slot, by its place in the pool; -1 = none is known
-	has []bitset // the slots of each
+	of      []int          // the switch of each slot, by its place in the pool; -1 = none is known
+	has     []bitset       // the slots of each
+	unknown bool           // that of some nodes
+	few     map[[2]int]int // cache: see fewSwitches
 }
 
 // wire groups the slots of each pool by the switches of their nodes.
@@ -26,7 +28,7 @@ func (t *Site) wire(nodes []cluster.Node) {
 			k, known := number[name]
 			switch {
 			case name == "":
-				k = -1
+				k, pool.switches.unknown = -1, true
 			case !known:
 				k = len(number)
 				number[name] = k
@@ -39,6 +41,58 @@ func (t *Site) wire(nodes []cluster.Node) {
 	}
 }
 
+// Switched reports whether the nodes of a pool are under several switches, each under one that is known.
+func (t *Site) Switched(pool int) bool {
+	sw := &t.byPool[pool].switches
+	return len(sw.has) > 1 && !sw.unknown
+}
+
+// Across reports whether holdings of a pool on its nodes are under more switches than as many nodes with as many GPUs need.
+func (t *Site) Across(pool int, holds []cluster.Holding) bool {
+	if len(holds) < 2 || !t.Switched(pool) {
+		return false
+	}
+	sw, gpus := &t.byPool[pool].switches, 0
+	var memory [8]int
+	under := memory[:0]
+	for i := range holds {
+		gpus = max(gpus, holds[i].Size.Devices)
+		n := t.nodeAt(holds[i].Node)
+		if n < 0 {
+			return false
+		}
+		if s := t.slotOf(n, t.pools[pool]); s < 0 {
+			return false
+		} else if k := sw.of[t.slots[s].at]; !slices.Contains(under, k) {
+			under = append(under, k)
+		}
+	}
+	return len(under) > 1 && len(under) > t.fewSwitches(pool, len(holds), gpus)
+}
+
+// fewSwitches returns under how few switches so many nodes of a pool with so many GPUs could be.
+func (t *Site) fewSwitches(pool, nodes, gpus int) (few int) {
+	sw, of := &t.byPool[pool].switches, [2]int{nodes, gpus}
+	if few = sw.few[of]; few > 0 {
+		return few
+	}
+	counts := make([]int, len(sw.has))
+	for at, k := range sw.of {
+		if t.slots[t.byPool[pool].slots[at]].total >= gpus {
+			counts[k]++
+		}
+	}
+	slices.SortFunc(counts, func(a, b int) int { return cmp.Compare(b, a) })
+	for ; few < len(counts) && nodes > 0; few++ {
+		nodes -= counts[few]
+	}
+	if sw.few == nil {
+		sw.few = map[[2]int]int{}
+	}
+	sw.few[of] = few
+	return few
+}
+
 // onNear is onIdle for a gang on several nodes, which should be under one switch: first under that with the fewest idle nodes that are
 // enough, so that larger gangs find the others; if there is none, under few switches, those with the most.
 func onNear(x *search, sl split, now bool) []choice {
@@ -46,10 +100,45 @@ func onNear(x *search, sl split, now bool) []choice {
 		all := x.rest
 		found := onFew(x, sw, sl, now)
 		if x.rest = all; found != nil {
+			return near(x, found)
+		}
+	}
+	return near(x, x.onIdle(sl, now))
+}
+
+// near gives what was found, but for an ask for few switches only if it is under as few as it can be.
+func near(x *search, found []choice) []choice {
+	if !x.ask.Near || found == nil {
+		return found
+	}
+	holds := make([]cluster.Holding, 0, len(found))
+	for _, c := range found {
+		holds = append(holds, cluster.Holding{Node: x.board.site.machines[x.board.slots[c.slot].node].name, Size: cluster.Whole(c.gpus)})
+	}
+	if x.board.site.Across(x.ask.Pool, holds) {
+		return nil
+	}
+	return found
+}
+
+// onSoftNear is onSoft, for an ask for few switches under each of them in turn, if one is enough.
+func onSoftNear(x *search, sl split) []choice {
+	sw := &x.board.site.byPool[x.ask.Pool].switches
+	if !x.ask.Near || sl.nodes < 2 || x.must != nil || !x.board.site.Switched(x.ask.Pool) || x.board.site.fewSwitches(x.ask.Pool, sl.nodes, max(sl.per, 1)) != 1 {
+		return near(x, x.onSoft(sl))
+	}
+	all := x.rest
+	defer func() { x.rest = all }()
+	for _, has := range sw.has {
+		x.rest = newBitsets(1, len(sw.of))[0]
+		if x.rest.add(has, all); x.rest.count() < sl.nodes {
+			continue
+		}
+		if found := x.onSoft(sl); found != nil {
 			return found
 		}
 	}
-	return x.onIdle(sl, now)
+	return nil
 }
 
 // idleUnder is the number of nodes under a switch that have as many idle GPUs as a part of a gang needs.
