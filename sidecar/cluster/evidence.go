@@ -11,7 +11,7 @@ import (
 type Completion struct {
 	Kind Kind `json:"kind"`
 	Gang int  `json:"gang"` // GPUs of the job
-	// Models are the GPU models on which they ran, sorted; see ScatteredOn. Rates are by model.
+	// Models are the GPU models on which they ran, sorted; see Spread. Rates are by model.
 	Models []string  `json:"models"`
 	Rates  []RunRate `json:"rates"`
 	// Jobs are the jobs that began last on each model, in the order in which they ended. Replace it, never modify it.

@@ -24,15 +24,25 @@ func (k Kind) Tenant() string { return string(k[:max(strings.LastIndexByte(strin
 // Name gives the kind's name without its tenant.
 func (k Kind) Name() string { return string(k[strings.LastIndexByte(string(k), '/')+1:]) }
 
-// Scattered stands in Profile.With for the nodes of a gang instead of a kind: it is on more nodes than the fewest on which its GPUs fit.
-// No kind has such a name.
-const Scattered Kind = "(scattered)"
+// Scattered and AcrossSwitches stand in Profile.With for the nodes of a gang instead of a kind: it is on more nodes than the fewest on which its GPUs fit,
+// or on these, but under more switches than so many nodes need. No kind has such a name.
+const (
+	Scattered      Kind = "(scattered)"
+	AcrossSwitches Kind = "(across switches)"
+)
 
-// ScatteredOn is the name in run times of GPUs of a model that a scattered gang had. No model has such a name.
-func ScatteredOn(model string) string { return model + " " + string(Scattered) }
+// Spread is the name in run times of GPUs of a model that a gang had on such nodes; "" = on others. No model has such a name.
+func Spread(model string, with Kind) string {
+	if with == "" {
+		return model
+	}
+	return model + " " + string(with)
+}
 
 // ModelOf gives the model of a name in run times.
-func ModelOf(name string) string { return strings.TrimSuffix(name, " "+string(Scattered)) }
+func ModelOf(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, " "+string(Scattered)), " "+string(AcrossSwitches))
+}
 
 // Source is the origin of a throughput.
 type Source string
@@ -57,7 +67,7 @@ const (
 // Profile is the throughput of a kind of job on one GPU model.
 type Profile struct {
 	Kind  Kind   `json:"kind"`
-	With  Kind   `json:"with,omitempty"` // shares its GPUs with this kind; "" = alone; or Scattered
+	With  Kind   `json:"with,omitempty"` // shares its GPUs with this kind; "" = alone; or Scattered or AcrossSwitches
 	Model string `json:"model"`
 	Gang  int    `json:"gang"` // GPUs of the job
 	// Rate is the throughput of the whole gang, in steps/s; 0 = it does not run there. A declared one of a scattered gang is the part

@@ -30,7 +30,7 @@ const (
 	ReasonLost       Code = "lost"       // same, because of cells that its VC lost to bad hardware
 	ReasonUnsafe     Code = "unsafe"     // reservations of VCs exceed the hardware: no grants until that is repaired
 	ReasonShape      Code = "shape"      // enough GPUs may be free, but not where it fits
-	ReasonTogether   Code = "together"   // could begin on more nodes than it needs, and waits for fewer until Until at the latest
+	ReasonTogether   Code = "together"   // could begin on more nodes than it needs, or under more switches, and waits for fewer until Until at the latest
 	ReasonClaim      Code = "claim"      // GPUs are kept for it at Until
 	ReasonClaimed    Code = "claimed"    // the free GPUs are kept for another gang
 	ReasonBurst      Code = "burst"      // its tenant holds its maximum while others wait

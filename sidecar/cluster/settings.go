@@ -51,7 +51,7 @@ type Settings struct {
 	// CompactPercent lets running jobs move to idle GPUs at the end of their terms, so that a waiting gang fits, if the
 	// moves cost at most that much of the GPU time of the gang in a term; 0 = they do not move for that.
 	CompactPercent int `json:"compact_percent,omitempty"`
-	// ScatterWait is how long a gang that is known to be slower on more nodes waits for its fewest nodes, at most; 0 = none does.
+	// ScatterWait is how long a gang that is known to be slower on more nodes, or under more switches, waits for its fewest, at most; 0 = none does.
 	ScatterWait Span `json:"scatter_wait,omitempty"`
 
 	// SlowNodePercent is the part of the usual speed on other nodes below which a node counts as slow; 0 = nodes are not compared.

@@ -55,6 +55,8 @@ type Record struct {
 	HeldSince Instant     `json:"held_since,omitempty"`
 	// Scattered is true if the newest attempt, as last seen with its allocation, has more nodes than the fewest on which its GPUs fit.
 	Scattered bool `json:"scattered,omitempty"`
+	// Across is the same of switches, on the fewest nodes: they are more than so many nodes need.
+	Across bool `json:"across,omitempty"`
 	// Configured is the last look at which the nodes of the current attempt booted or were prepared: the attempt has begun since. 0 = they
 	// were ready at once, or that is unknown.
 	Configured Instant `json:"configured,omitempty"`
@@ -77,7 +79,7 @@ type Record struct {
 	Pass  Span    `json:"pass,omitempty"`
 	Terms int     `json:"terms,omitempty"` // leases so far
 	Moved Instant `json:"moved,omitempty"` // when it last changed its GPU model; 0 = never
-	// Together is since when it has waited for its fewest nodes although it could have begun on more; 0 = it does not.
+	// Together is since when it has waited for its fewest nodes, or for few switches, although it could have begun on others; 0 = it does not.
 	Together Instant `json:"together,omitempty"`
 	// Failed counts consecutive grants that did not start, or whose start did not last. The job gets no grant before Avoid.
 	Failed     int      `json:"failed,omitempty"`
@@ -159,7 +161,7 @@ func (m State) All() iter.Seq[*Record] {
 	}
 }
 
-// ModelTime is run time on a GPU model; see ScatteredOn.
+// ModelTime is run time on a GPU model; see Spread.
 type ModelTime struct {
 	Model string `json:"model"`
 	Ran   Span   `json:"ran"`

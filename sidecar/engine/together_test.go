@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -142,12 +143,31 @@ func TestWaitingTogetherEndsNoLease(t *testing.T) {
 	}
 }
 
+// acrossSwitches gives what is learnt of gangs of kind lm of tenants that keep a part of their speed across switches.
+func acrossSwitches(part float64, tenants ...string) (out []cluster.Profile) {
+	for _, tenant := range tenants {
+		for gang := 2; gang <= 16; gang++ {
+			for with, rate := range map[cluster.Kind]float64{"": 1, cluster.AcrossSwitches: part} {
+				out = append(out, cluster.Profile{Kind: cluster.KindOf(tenant, "lm"), With: with, Model: "v100", Gang: gang, Rate: rate, Source: cluster.Observed, Samples: 9, At: simtest.Start})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Profile) int { return a.Compare(&b) })
+	return out
+}
+
 // In drawn worlds no GPU idles that a job of one GPU could have, while gangs wait for nodes together. A decider that keeps results from round to
 // round decides like a fresh one, and without known speeds all is as without such waits.
 func TestGapsAreFilled(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaosOn(rt, t, func(rt *rapid.T) []cluster.Node {
-			return simtest.Nodes("a", "v100", rapid.IntRange(2, 4).Draw(rt, "nodes"), 4)
+			nodes := simtest.Nodes("a", "v100", rapid.IntRange(2, 4).Draw(rt, "nodes"), 4)
+			if rapid.Bool().Draw(rt, "switches") {
+				for i := range nodes {
+					nodes[i].Switch = rapid.SampledFrom([]string{"s1", "s2"}).Draw(rt, "switch")
+				}
+			}
+			return nodes
 		})
 		set := &c.world.Settings
 		set.ScatterWait, set.Across, set.Slices = 8*hour, cluster.AnyUser, nil
@@ -159,8 +179,11 @@ func TestGapsAreFilled(t *testing.T) {
 			c.world.Rules.Profiles = keeps(rapid.SampledFrom([]float64{0.05, 0.3, 0.9}).Draw(rt, "part"), 2, 3, 4, 8)
 		}
 		c.comment = func() string { return "kind=lm" }
-		kept := new(engine.Decider)
+		kept, across := new(engine.Decider), rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(rt, "part across switches")
 		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			if known && across > 0 {
+				s.Profiles = acrossSwitches(across, "x", "y", "z")
+			}
 			plan := kept.Decide(s)
 			if !known {
 				s.Settings.ScatterWait = 0

@@ -43,7 +43,10 @@ func (f *Found) open(facts *round.Facts, leases []*cluster.Lease) {
 }
 
 // Together reports whether a shape could ever be on as few nodes of a pool as its GPUs fit on.
-func (f *Found) Together(shape, pool int) bool { return f.all.together(shape, pool) }
+func (f *Found) Together(shape, pool int) bool { return f.all.together(shape, pool, false) }
+
+// Near reports the same of such nodes under as few switches as they need.
+func (f *Found) Near(shape, pool int) bool { return f.all.together(shape, pool, true) }
 
 // revoke ends the grant of a case.
 func (f *Found) revoke(i int, why string) {

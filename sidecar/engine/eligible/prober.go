@@ -17,7 +17,13 @@ type prober struct {
 	board *place.Board
 	known [][]int            // by shape; nil = not computed yet
 	whole []cluster.MicroGPU // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
-	few   map[[2]int]bool    // by shape and pool: see together
+	few   map[fewest]bool    // see together
+}
+
+// fewest is the question whether a shape fits on the fewest nodes of a pool; near = under the fewest switches, too.
+type fewest struct {
+	shape, pool int
+	near        bool
 }
 
 // newProber returns a prober for a site.
@@ -46,16 +52,17 @@ func (p *prober) Pools(shape int, model string) []int {
 	return p.known[shape]
 }
 
-// together reports whether a shape fits on as few nodes of a pool as any job with as many GPUs needs.
-func (p *prober) together(shape, pool int) bool {
-	fits, known := p.few[[2]int{shape, pool}]
+// together reports whether a shape fits on as few nodes of a pool as any job with as many GPUs needs; near = under as few switches as these need.
+func (p *prober) together(shape, pool int, near bool) bool {
+	of := fewest{shape, pool, near}
+	fits, known := p.few[of]
 	if !known {
-		found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: pool, Now: p.now, Max: -1, Together: true})
+		found, ok := p.board.Fit(place.Ask{Shape: shape, Pool: pool, Now: p.now, Max: -1, Together: true, Near: near})
 		fits = ok && len(found.Nodes) == p.site.Fewest(pool, cluster.SizeHeld(found.Nodes).Devices)
 		if p.few == nil {
-			p.few = map[[2]int]bool{}
+			p.few = map[fewest]bool{}
 		}
-		p.few[[2]int{shape, pool}] = fits
+		p.few[of] = fits
 	}
 	return fits
 }

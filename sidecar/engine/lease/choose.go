@@ -20,6 +20,7 @@ type Ask struct {
 	Stops       bool // its lease can be ended again
 	Max         int
 	Together    bool // only on as few nodes as it can be on
+	Near        bool // only under as few switches as these need
 }
 
 // Placement is the nodes of a gang, the ending leases that it displaces, and the time at which it can start;
@@ -149,8 +150,9 @@ type Input struct {
 	Mechanism Mechanism       // nil = tenants queue for all GPUs
 	Parties   []int           // by candidate, with a mechanism
 	Sharer    func(i int) int // with whom a case may be on one GPU; 0 = with anybody; nil = all may share
-	// Together is until when a case that waits takes its fewest nodes of a pool only; past = it takes any; nil = all do.
-	Together func(i, pool int) cluster.Instant
+	// Together is until when a case that waits takes its fewest nodes of a pool only, and until when only such under as few switches as they need;
+	// past = it takes any; nil = all do.
+	Together func(i, pool int) (nodes, switches cluster.Instant)
 	Memory   *Memory // of an earlier choice, which is void then; nil = none
 }
 
@@ -689,27 +691,35 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	return g, true
 }
 
-// fit finds GPUs for a candidate. One for which a move within its pool would pay moves to its fewest nodes. One that waits for its fewest nodes
-// takes no others, and it is noted if it could have these: it is then passed over by its own choice. A claim names its nodes.
+// fit finds GPUs for a candidate. One for which a move within its pool would pay moves to its fewest nodes. One that waits for its fewest nodes,
+// or for few switches, takes no others, and it is noted if it could have these: it is then passed over by its own choice. A claim names its nodes.
 func fit(c *chooser, i int, a Ask) (Placement, bool) {
 	k := &c.in.Candidates[i]
 	a.Together = a.Shape == k.Shape && k.stays(a.Pool) && slices.ContainsFunc(k.Better, func(b Better) bool { return b.Pool == a.Pool })
 	if c.in.Together == nil || k.Running || a.Shape != k.Shape {
 		return c.board.Fit(a)
 	}
-	until := c.in.Together(k.Case, a.Pool)
-	if until <= c.in.Now {
-		return c.board.Fit(a)
-	}
-	a.Together = true
+	nodes, switches := c.in.Together(k.Case, a.Pool)
+	a.Near = switches > c.in.Now
+	a.Together = a.Near || nodes > c.in.Now
 	p, ok := c.board.Fit(a)
-	if !ok {
-		a.Together = false
+	if ok || !a.Together {
+		return p, ok
+	}
+	if a.Near {
+		a.Near, a.Together = false, nodes > c.in.Now
 		if _, could := c.board.Fit(a); could {
-			c.memory.together[i] = until
+			c.memory.together[i] = switches
+			return p, false
 		}
 	}
-	return p, ok
+	if a.Together {
+		a.Together = false
+		if _, could := c.board.Fit(a); could {
+			c.memory.together[i] = nodes
+		}
+	}
+	return p, false
 }
 
 // chooses reports whether a candidate is without a lease because it waits for its fewest nodes.

@@ -46,6 +46,11 @@ func Scattered(m *Market, i, pool int) (part float64, known bool) {
 	return speeds.Scattered(m.speeds, i, pool)
 }
 
+// AcrossSwitches is Scattered of more switches than the fewest nodes need.
+func AcrossSwitches(m *Market, i, pool int) (part float64, known bool) {
+	return speeds.AcrossSwitches(m.speeds, i, pool)
+}
+
 // PutMoves writes when jobs moved in this round into records, which are by case.
 func (m *Market) PutMoves(records []cluster.Record) {
 	for i, at := range m.moved {

@@ -195,6 +195,9 @@ func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.
 		return said
 	}
 	if seen == nil && with == "" { // a gang that was never together
+		if across := f.look(kind, cluster.AcrossSwitches, model, gang, cluster.Observed); across != nil {
+			return across
+		}
 		return f.look(kind, cluster.Scattered, model, gang, cluster.Observed)
 	}
 	return seen

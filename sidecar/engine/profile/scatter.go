@@ -9,9 +9,10 @@ import (
 // Scattering has the declared parts of their throughput that gangs keep on more nodes than they need.
 type Scattering map[gangOn]float64
 
-// gangOn is a kind with a number of GPUs of a model.
+// gangOn is a kind with a number of GPUs of a model, on nodes that are spread as with says.
 type gangOn struct {
 	kind  cluster.Kind
+	with  cluster.Kind
 	model string
 	gang  int
 }
@@ -21,35 +22,35 @@ func Scatterings(declared []cluster.Profile) Scattering {
 	out := Scattering{}
 	for i := range declared {
 		if p := &declared[i]; p.With == cluster.Scattered {
-			out[gangOn{p.Kind, p.Model, p.Gang}] = p.Rate
+			out[gangOn{p.Kind, p.With, p.Model, p.Gang}] = p.Rate
 		}
 	}
 	return out
 }
 
-// Of gives the part of its throughput that a gang keeps on more nodes than it needs (Gavel §3.1: unconsolidated). That is measured once it
-// was seen both on its fewest nodes and on more, often enough; else it is declared, for its own kind or for the site's of the same name; else run times
+// Of gives the part of its throughput that a gang keeps on more nodes than it needs (Gavel §3.1: unconsolidated), or under more switches, as spread
+// says. That is measured once it was seen both together and so, often enough; else it is declared, for its own kind or for the site's of the same name; else run times
 // of ended jobs tell. b nil = nothing was seen. false = it is not known.
-func (s Scattering) Of(b *Book, ended []cluster.Completion, kind cluster.Kind, model string, gang int) (part float64, known bool) {
+func (s Scattering) Of(b *Book, ended []cluster.Completion, spread, kind cluster.Kind, model string, gang int) (part float64, known bool) {
 	if b != nil {
-		apart, together := b.facts.look(kind, cluster.Scattered, model, gang, cluster.Observed), b.facts.look(kind, "", model, gang, cluster.Observed)
+		apart, together := b.facts.look(kind, spread, model, gang, cluster.Observed), b.facts.look(kind, "", model, gang, cluster.Observed)
 		if apart != nil && together != nil && min(apart.Samples, together.Samples) >= b.facts.settings.Trust {
 			return round(apart.Rate / together.Rate), true
 		}
 	}
-	if part, known = s[gangOn{kind, model, gang}]; !known {
-		part, known = s[gangOn{cluster.Kind(kind.Name()), model, gang}]
+	if part, known = s[gangOn{kind, spread, model, gang}]; !known {
+		part, known = s[gangOn{cluster.Kind(kind.Name()), spread, model, gang}]
 	}
 	if i, found := cluster.FindCompletion(ended, kind, gang); found && !known {
-		part, known = ByRunTimes(&ended[i], model)
+		part, known = ByRunTimes(&ended[i], spread, model)
 	}
 	return part, known
 }
 
-// ByRunTimes gives the part of its throughput that a gang keeps on more nodes than it needs, by the run times of its jobs: the upper bound of the ratio
+// ByRunTimes gives the part of its throughput that a gang keeps on nodes that are spread so, by the run times of its jobs: the upper bound of the ratio
 // of both rates, if it is below 1, so that chance alone makes none look slow. false = they do not show that it is slower.
-func ByRunTimes(c *cluster.Completion, model string) (part float64, known bool) {
-	apart, together := slices.Index(c.Models, cluster.ScatteredOn(model)), slices.Index(c.Models, model)
+func ByRunTimes(c *cluster.Completion, spread cluster.Kind, model string) (part float64, known bool) {
+	apart, together := slices.Index(c.Models, cluster.Spread(model, spread)), slices.Index(c.Models, model)
 	if min(apart, together) < 0 || max(apart, together) >= len(c.Rates) {
 		return 0, false
 	}
@@ -57,7 +58,8 @@ func ByRunTimes(c *cluster.Completion, model string) (part float64, known bool) 
 	return round(part), known && part < 1
 }
 
-// merged gives an entry with one rate for each model: that of gangs on their fewest nodes; of those that are not known there, that of scattered ones.
+// merged gives an entry with one rate for each model: that of gangs together; of those that are not known so, that across switches, else
+// that of scattered ones, as their names are sorted.
 func merged(c *cluster.Completion) *cluster.Completion {
 	if !slices.ContainsFunc(c.Models, func(m string) bool { return cluster.ModelOf(m) != m }) {
 		return c

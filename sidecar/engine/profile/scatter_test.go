@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -43,27 +44,32 @@ func TestScattered(t *testing.T) {
 		{"measured", seen(3, 3), declared, "nlp/lm", 8, 0.6},
 		{"measured, and not declared", seen(3, 3), nil, "nlp/lm", 8, 0.6},
 	} {
-		if got, known := Scatterings(c.declared).Of(c.b, nil, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
+		if got, known := Scatterings(c.declared).Of(c.b, nil, cluster.Scattered, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, known, c.want)
 		}
 	}
 }
 
-// The rate of a gang that was never together is that on more nodes, until it is seen together.
+// The rate of a gang that was never together is that across switches, else that on more nodes, until it is seen together.
 func TestRateOfAGangThatWasNeverTogether(t *testing.T) {
 	b := New(Default(), nil, nil)
-	b.put(&cluster.Profile{Kind: "nlp/lm", With: cluster.Scattered, Model: "v100", Gang: 8, Rate: 6, Source: cluster.Observed, Samples: 5, At: began})
-	for _, want := range []float64{6, 10} {
-		if p, ok := b.Rate("nlp/lm", "v100", 8); !ok || p.Rate != want || p.With != "" {
-			t.Errorf("%+v, %v, want %v", p, ok, want)
+	for _, x := range []struct {
+		with cluster.Kind
+		rate float64
+	}{{cluster.Scattered, 6}, {cluster.AcrossSwitches, 8}, {"", 10}} {
+		b.put(&cluster.Profile{Kind: "nlp/lm", With: x.with, Model: "v100", Gang: 8, Rate: x.rate, Source: cluster.Observed, Samples: 5, At: began})
+		if p, ok := b.Rate("nlp/lm", "v100", 8); !ok || p.Rate != x.rate || p.With != "" {
+			t.Errorf("%+v, %v, want %v", p, ok, x.rate)
 		}
-		b.put(&cluster.Profile{Kind: "nlp/lm", Model: "v100", Gang: 8, Rate: 10, Source: cluster.Observed, Samples: 1, At: began})
+	}
+	if part, known := Scatterings(nil).Of(b, nil, cluster.AcrossSwitches, "nlp/lm", "v100", 8); part != 0.8 || !known {
+		t.Errorf("across switches it keeps %v, %v", part, known)
 	}
 }
 
 // ended draws the run times of a type's jobs, on their fewest nodes and on more by turns: an hour on its fewest, of spread sd.
 func ended(rng *rand.Rand, jobs int, part, sd float64) cluster.Completion {
-	c := cluster.Completion{Kind: "nlp/lm", Gang: 8, Models: []string{"v100", cluster.ScatteredOn("v100")}}
+	c := cluster.Completion{Kind: "nlp/lm", Gang: 8, Models: []string{"v100", cluster.Spread("v100", cluster.Scattered)}}
 	for n := range jobs {
 		ran, took := make([]cluster.Span, 2), math.Exp(sd*rng.NormFloat64())*float64(cluster.Hour)
 		if n%2 > 0 {
@@ -90,15 +96,23 @@ func TestScatteredByRunTimes(t *testing.T) {
 		known, past, sum := 0, 0, 0.0
 		for range 200 {
 			all := []cluster.Completion{ended(rng, c.jobs, c.part, c.sd)}
-			part, ok := Scatterings(nil).Of(nil, all, "nlp/lm", "v100", 8)
+			part, ok := Scatterings(nil).Of(nil, all, cluster.Scattered, "nlp/lm", "v100", 8)
 			if ok {
 				known, sum = known+1, sum+part
 			}
 			if ok && part < c.part {
 				past++
 			}
+			across := slices.Clone(all)
+			across[0].Models = []string{"v100", cluster.Spread("v100", cluster.AcrossSwitches)}
+			if same, known := Scatterings(nil).Of(nil, across, cluster.AcrossSwitches, "nlp/lm", "v100", 8); same != part || known != ok {
+				t.Fatalf("across switches the part is %v, %v, want %v, %v", same, known, part, ok)
+			}
+			if _, known := Scatterings(nil).Of(nil, across, cluster.Scattered, "nlp/lm", "v100", 8); known {
+				t.Fatal("jobs across switches tell of scattered ones")
+			}
 			if declared := []cluster.Profile{{Kind: "lm", With: cluster.Scattered, Model: "v100", Gang: 8, Rate: 0.7}}; part != 0 {
-				if part, ok = Scatterings(declared).Of(nil, all, "nlp/lm", "v100", 8); part != 0.7 || !ok {
+				if part, ok = Scatterings(declared).Of(nil, all, cluster.Scattered, "nlp/lm", "v100", 8); part != 0.7 || !ok {
 					t.Fatalf("declared as 0.7, it counts as %v, %v", part, ok)
 				}
 			}

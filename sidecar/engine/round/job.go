@@ -82,7 +82,7 @@ type Mark struct {
 	Began       bool           // its lease begins in this round
 	Noticed     bool           // its notice is due in this round
 	Claimed     bool           // GPUs are kept for it; set for cells only
-	Together    bool           // it could begin on more nodes than it needs, and waits for fewer
+	Together    bool           // it could begin on more nodes than it needs, or under more switches, and waits for fewer
 	Forgiven    bool           // it may have the nodes of its last failed grant again
 	Slice       *cluster.Slice // its new lease is for this part of a GPU; nil = for what it asks for
 }

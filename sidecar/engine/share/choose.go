@@ -104,7 +104,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 		}
 	}
 	if f.In.Settings.ScatterWait > 0 {
-		in.Together = func(i, pool int) cluster.Instant { return field.Together(f, i, pool) }
+		in.Together = func(i, pool int) (nodes, switches cluster.Instant) { return field.Together(f, i, pool) }
 	}
 	in.Mechanism = x.mechanism(in, -1)
 	choice := lease.Choose(*in, table{board}, len(x.f.In.Pools))

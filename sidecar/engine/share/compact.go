@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -52,7 +53,8 @@ func compact(x *contest, in *lease.Input, board *place.Board, choice *lease.Choi
 		}
 		most := cluster.GPUTime(cluster.MulDiv(int64(k.In(d.Pool).Over(uses)), int64(x.f.In.Settings.CompactPercent), 100))
 		if p := &choice.Passed[d.Candidate]; p.Code == cluster.ReasonTogether {
-			ask.Together, most = true, min(most, k.In(d.Pool).Over(p.Until.Sub(x.f.In.Now)))
+			_, switches := field.Together(x.f, k.Case, d.Pool)
+			ask.Together, ask.Near, most = true, switches > x.f.In.Now, min(most, k.In(d.Pool).Over(p.Until.Sub(x.f.In.Now)))
 		}
 		gang, moves, ok := place.Compact(board, ask, most, mover)
 		if !ok || in.Stops != nil && !in.Stops.May(k.Case, gang.Displaced) {

@@ -140,18 +140,18 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 			all = map[runs][][]cluster.ModelTime{}
 			for i := range x.in.Snapshot.Cases {
 				j := &x.in.Snapshot.Cases[i].Job
-				apart := x.in.Cases[i].Runs && len(j.Holds) > 1 && scatters(x) && scattered(x, j.Holds)
-				if !x.in.Cases[i].Live || x.in.Cases[i].Tenant < 0 || chooses(j, apart) {
+				var with cluster.Kind
+				if x.in.Cases[i].Runs && len(j.Holds) > 1 && scatters(x) {
+					with = spread(x, j.Holds)
+				}
+				if !x.in.Cases[i].Live || x.in.Cases[i].Tenant < 0 || chooses(j, with == cluster.Scattered) {
 					continue
 				}
 				var last []cluster.ModelTime
 				count := j.Request.Size.Devices
 				if x.in.Cases[i].Runs && len(j.Holds) > 0 {
 					count = j.GPUsHeld()
-					last = []cluster.ModelTime{{Model: j.Holds[0].Model, Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}
-					if apart {
-						last[0].Model = cluster.ScatteredOn(last[0].Model)
-					}
+					last = []cluster.ModelTime{{Model: cluster.Spread(j.Holds[0].Model, with), Ran: max(x.in.Now.Sub(j.Start)-j.Suspend, 0)}}
 				} else if len(ranOn(x, i)) == 0 {
 					continue
 				}

@@ -7,6 +7,19 @@ import (
 
 // Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
 func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
+	return kept(x, i, pool, cluster.Scattered)
+}
+
+// AcrossSwitches returns the part that it keeps on its fewest nodes under more switches than these need.
+func AcrossSwitches(x *Speeds, i, pool int) (part float64, known bool) {
+	if !x.found.Site.Switched(pool) {
+		return 0, false
+	}
+	return kept(x, i, pool, cluster.AcrossSwitches)
+}
+
+// kept returns the part of its speed that a job keeps on such nodes of a pool.
+func kept(x *Speeds, i, pool int, spread cluster.Kind) (part float64, known bool) {
 	gang := x.found.Can[i].GPUs.Devices()
 	if x.in.Settings.ScatterWait == 0 || gang < 2 || x.in.Cases[i].Tenant < 0 {
 		return 0, false
@@ -21,7 +34,7 @@ func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
 	if len(x.parts) == 0 && x.book == nil && len(shown) == 0 {
 		return 0, false
 	}
-	return x.parts.Of(x.book, shown, x.Pairs.kind(i), x.in.Pools[pool], gang)
+	return x.parts.Of(x.book, shown, spread, x.Pairs.kind(i), x.in.Pools[pool], gang)
 }
 
 // scatters reports whether it matters that gangs are scattered, as their run times show.
@@ -36,26 +49,47 @@ func watch(x *Speeds) {
 			return false
 		}
 		_, known := cluster.FindCompletion(x.shown.Completions, x.Pairs.kind(i), gpus.Size.Devices)
-		return known || c.Record.Scattered
+		return known || c.Record.Scattered || c.Record.Across
 	})
 	x.shown.Fit(x.in.Now, x.unfinished())
 }
 
 // nameOf returns the name in run times of the GPUs of a model that a case had.
 func nameOf(x *Speeds, i int, model string) string {
-	if scatters(x) && x.in.Snapshot.Cases[i].Record.Scattered {
-		return cluster.ScatteredOn(model)
+	r := &x.in.Snapshot.Cases[i].Record
+	switch {
+	case !scatters(x):
+	case r.Scattered:
+		return cluster.Spread(model, cluster.Scattered)
+	case r.Across:
+		return cluster.Spread(model, cluster.AcrossSwitches)
 	}
 	return model
 }
 
-// company returns the condition under which a running job's report counts: the kind beside it on its GPU, or Scattered; "" = it has its
-// GPUs for itself, on the fewest nodes.
+// company returns the condition under which a running job's report counts: the kind beside it on its GPU, or how its nodes are spread; "" = it
+// has its GPUs for itself, on the fewest nodes.
 func company(x *Speeds, i int) cluster.Kind {
-	if x.in.Settings.ScatterWait > 0 && scattered(x, x.in.Snapshot.Cases[i].Job.Holds) {
-		return cluster.Scattered
+	if x.in.Settings.ScatterWait > 0 {
+		if with := spread(x, x.in.Snapshot.Cases[i].Job.Holds); with != "" {
+			return with
+		}
 	}
 	return x.Pairs.partner(i)
+}
+
+// spread returns Scattered if GPUs of one model are, AcrossSwitches if they are on their fewest nodes, but under more switches than so many nodes
+// need, and else "".
+func spread(x *Speeds, holds []cluster.Holding) cluster.Kind {
+	if scattered(x, holds) {
+		return cluster.Scattered
+	}
+	if len(holds) > 1 {
+		if p := x.in.Pool(holds[0].Model); p >= 0 && x.found.Site.Across(p, holds) {
+			return cluster.AcrossSwitches
+		}
+	}
+	return ""
 }
 
 // scattered reports whether GPUs of one model are on more nodes than the fewest on which they fit.

@@ -251,7 +251,7 @@ func (x *Speeds) Faster() func(i int) []int64 {
 	}
 }
 
-// Put writes what the round has learnt into records, by case: run times by model, whose counters were taken, which running jobs are scattered, and at what speedup
+// Put writes what the round has learnt into records, by case: run times by model, whose counters were taken, how the nodes of running jobs are spread, and at what speedup
 // the work of jobs with new leases counts, on the GPUs that they are granted. leases are those after the choice.
 func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
 	for i, ran := range x.news.RanOn {
@@ -264,8 +264,12 @@ func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
 		if !x.in.Cases[i].Runs || !scatters(x) {
 			continue
 		}
-		if holds := x.in.Snapshot.Cases[i].Job.Holds; len(holds) > 1 || records[i].Scattered {
-			records[i].Scattered = scattered(x, holds)
+		if holds := x.in.Snapshot.Cases[i].Job.Holds; len(holds) > 1 || records[i].Scattered || records[i].Across {
+			c, r := &x.in.Snapshot.Cases[i], &records[i]
+			r.Scattered = scattered(x, holds)
+			if c.Record.HeldSince != c.Job.Start || !slices.Equal(c.Record.Held, r.Held) { // else it is on the nodes that were seen
+				r.Across = spread(x, holds) == cluster.AcrossSwitches
+			}
 		}
 	}
 	faster := x.Faster()

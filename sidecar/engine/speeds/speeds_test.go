@@ -364,6 +364,10 @@ func TestRunTimesOfScatteredGangs(t *testing.T) {
 		{"together, of a type that was scattered", false, func(s *cluster.Snapshot) { s.Completions = known }, "v100, v100 (scattered)", "v100, v100 (scattered)", false},
 		{"scattered", true, func(*cluster.Snapshot) {}, "v100 (scattered)", "v100 (scattered)", false},
 		{"scattered by its user", true, func(s *cluster.Snapshot) { s.Cases[0].Job.Request.Nodes = 2 }, "v100 (scattered)", "v100 (scattered)", true},
+		{"across switches", false, func(s *cluster.Snapshot) { s.Cases[0].Record.Across = true }, "v100 (across switches)", "v100 (across switches)", false},
+		{"across switches, on nodes that its user wants", false, func(s *cluster.Snapshot) {
+			s.Cases[0].Record.Across, s.Cases[0].Job.Request.Nodes = true, 2
+		}, "v100 (across switches)", "v100 (across switches)", false},
 		{"scattering does not matter", true, func(s *cluster.Snapshot) { s.Settings.ScatterWait = 0 }, "v100", "", false},
 		{"run times do not count", true, func(s *cluster.Snapshot) { s.Settings.NoCompletions = true }, "", "", false},
 		{"of one GPU", true, func(s *cluster.Snapshot) { s.Cases[0].Record.Held[0].Size = cluster.Whole(1) }, "v100 (scattered)", "", false},

@@ -124,7 +124,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
 	cluster.ReasonTogether: func(w Words, r *cluster.Reason) string {
-		return "waits for nodes together: it needs " + gpus(r.Need, r.Pool) + ", and could begin on more nodes, but jobs of its type are slower there; " +
+		return "waits for nodes together: it needs " + gpus(r.Need, r.Pool) + ", and could begin on other nodes, but jobs of its type are slower there: they are more than it needs, or under more switches; " +
 			"it takes any nodes" + w.at(r) + " (compact.max_wait)"
 	},
 	cluster.ReasonClaim: func(w Words, r *cluster.Reason) string {

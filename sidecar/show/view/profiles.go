@@ -72,10 +72,12 @@ func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 		c := &plan.State.Completions[i]
 		estimates(group{kind: c.Kind, gang: c.Gang})
 		for _, model := range models {
-			if part, known := profile.ByRunTimes(c, model); known && snap.Settings.ScatterWait > 0 {
-				jobs := c.Rates[slices.Index(c.Models, cluster.ScatteredOn(model))].Jobs
-				all = append(all, Profile{Profile: cluster.Profile{Kind: c.Kind, With: cluster.Scattered, Model: model, Gang: c.Gang, Rate: part, Relative: true, Source: cluster.Estimated,
-					Method: cluster.ByCompletions, Samples: jobs, At: c.At, Basis: fmt.Sprintf("run times of %d scattered jobs that completed; at most", jobs)}})
+			for spread, such := range map[cluster.Kind]string{cluster.Scattered: "scattered jobs", cluster.AcrossSwitches: "jobs across switches"} { // sorted below
+				if part, known := profile.ByRunTimes(c, spread, model); known && snap.Settings.ScatterWait > 0 {
+					jobs := c.Rates[slices.Index(c.Models, cluster.Spread(model, spread))].Jobs
+					all = append(all, Profile{Profile: cluster.Profile{Kind: c.Kind, With: spread, Model: model, Gang: c.Gang, Rate: part, Relative: true, Source: cluster.Estimated,
+						Method: cluster.ByCompletions, Samples: jobs, At: c.At, Basis: fmt.Sprintf("run times of %d %s that completed; at most", jobs, such)}})
+				}
 			}
 		}
 	}
@@ -118,7 +120,7 @@ func ProfileTable(p *Page, all []Profile) *Table {
 		if x.Relative {
 			rate = ""
 		}
-		if x.Relative && x.With == cluster.Scattered {
+		if x.Relative && (x.With == cluster.Scattered || x.With == cluster.AcrossSwitches) {
 			speedup = fmt.Sprintf("%.2f", x.Rate)
 		}
 		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age(p, x.At), x.Basis)
