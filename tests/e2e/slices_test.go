@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
@@ -262,7 +264,7 @@ while sleep 0.1$slow; do
   for other in /tmp/beat-*; do
     [ "$other" = /tmp/beat-$SLURM_JOB_ID ] || ! read at <"$other" || [ $((EPOCHSECONDS-at)) -gt 3 ] || [ "$SLURM_JOB_NAME" = gentle ] || slow=" 0.3"
   done
-  echo '{"job":"'$SLURM_JOB_ID'","steps":'$n'}' >report && mv report $SLURM_JOB_ID.json
+  echo '{"job":"'$SLURM_JOB_ID'","steps":'$n'}' >report-$SLURM_JOB_ID && mv report-$SLURM_JOB_ID $SLURM_JOB_ID.json
 done
 `
 
@@ -327,6 +329,61 @@ func TestPairs(t *testing.T) {
 		r.until("they go on taking turns", time.Minute, func() bool {
 			return r.count(cluster.Suspend, ids[0]) > suspended[0]+1 && r.count(cluster.Suspend, ids[1]) > suspended[1]+1
 		})
+	})
+}
+
+// A division with pairs (gavel:las) gives a GPU to two jobs of a type as soon as it is known that they do not hinder each other. The next two of that type
+// share the GPU by it, and two that hinder each other do not. Speeds alone are learnt in turns of more than 10 s.
+func TestDivisionOfPairs(t *testing.T) {
+	onBoth(t, inTurns(1), func(t *testing.T, r *rig) {
+		r.settings.Term = cluster.Minute
+		r.settings.Preset, r.settings.Divide, r.settings.DivideJobs, r.settings.DivideEvery = "gavel:las", "gavel:las", preset.OfJobs("gavel:las"), 10
+		r.settings.Slices = &cluster.Slices{Quantum: 15 * cluster.Second, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}, Pairs: true}
+		r.divide = engine.Divide
+		r.over = &hearing{r.client, telemetry.Spool{Folder: filepath.Dir(r.Home("alice"))}, func(err error) { t.Error(err) }}
+		two := func(kind string) (ids []string) {
+			r.shut()
+			for range 2 {
+				ids = append(ids, r.submit("alice", pairsUp, "-A", "nlp", "-J", kind, "--requeue", "--gres=gpu:1", "--comment=share=yes,mem.v100=14g,saves=term,kind="+kind))
+			}
+			r.govern()
+			return ids
+		}
+		gone := func(ids []string) {
+			r.halt()
+			if _, err := r.Exec(r.ctx(), "root", append([]string{"scancel"}, ids...)...); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range ids {
+				r.waitState(id, 20*time.Second, "CANCELLED")
+			}
+		}
+		given := func(kind string) float64 {
+			if a := r.plan().State.Allocation; a != nil && a.Why == "" {
+				for _, x := range a.Pairs {
+					if strings.Contains(x.A, kind) && x.A == x.B {
+						return float64(x.GPUs[0]) / float64(cluster.WholeGPU)
+					}
+				}
+			}
+			return 0
+		}
+		beside := func(ids []string) bool {
+			return !slices.ContainsFunc(ids, func(id string) bool { return r.state(id) != "RUNNING" || r.lastCase(id).Record.Slice == nil })
+		}
+		for _, when := range []string{"have met", "are known"} {
+			ids := two("gentle")
+			r.until("the division gives the GPU to two jobs that "+when+", and both run", 4*time.Minute, func() bool {
+				return given("gentle") > 0.9 && beside(ids)
+			})
+			gone(ids)
+		}
+		ids := two("rough")
+		r.until("jobs that hinder each other have been compared", 4*time.Minute, func() bool { return r.events(cluster.EventPair) == 2 })
+		if got := given("rough"); got > 0 {
+			t.Errorf("the division gives %.2f GPUs to jobs that hinder each other", got)
+		}
+		gone(ids)
 	})
 }
 
