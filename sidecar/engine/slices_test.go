@@ -19,16 +19,18 @@ func sliced(t *testing.T, nodes int) *simtest.World {
 	return slicedOn(t, simtest.Nodes("n", "v100", nodes, 2))
 }
 
-func slicedOn(t *testing.T, all []cluster.Node) *simtest.World { return slicedAmong(t, all, 2) }
+func slicedOn(t *testing.T, all []cluster.Node) *simtest.World {
+	return slicedAmong(t, all, 2, "x", "y")
+}
 
-// slicedAmong lets so many jobs take turns on a GPU.
-func slicedAmong(t *testing.T, all []cluster.Node, jobs int) *simtest.World {
+// slicedAmong lets so many jobs of some tenants take turns on a GPU.
+func slicedAmong(t *testing.T, all []cluster.Node, jobs int, tenants ...string) *simtest.World {
 	set := simtest.Product()
 	set.Slices = &cluster.Slices{Quantum: cluster.Minute, Jobs: jobs, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
 	for i := range all {
 		all[i].Shards = 2 * jobs
 	}
-	w := simtest.New(t, set, all, "x", "y")
+	w := simtest.New(t, set, all, tenants...)
 	w.Gate = cluster.Hour
 	return w
 }
@@ -93,7 +95,7 @@ func TestSlicesOfThree(t *testing.T) {
 		{gpus: 1, x: 3, comment: modest, among: 1},                    // they need more memory than a third of 90 %
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			w := slicedAmong(t, simtest.Nodes("n", "v100", 1, c.gpus), 3)
+			w := slicedAmong(t, simtest.Nodes("n", "v100", 1, c.gpus), 3, "x", "y")
 			ids := append(shares(w, "x", c.x, c.comment), shares(w, "y", c.y, c.comment)...)
 			w.Run(40 * cluster.Minute)
 			before, began, last := w.Used("x"), w.Now(), map[cluster.JobID]cluster.Span{}
@@ -122,6 +124,23 @@ func TestSlicesOfThree(t *testing.T) {
 				t.Errorf("x had %.3f of the GPUs, want %.3f", share, c.share)
 			}
 		})
+	}
+}
+
+// Three tenants have a third of a GPU each, however many jobs of one of them wait: a part goes to the tenant that is furthest behind.
+func TestSharesOfTenantsInTurns(t *testing.T) {
+	for _, c := range [][2]int{{2, 1}, {2, 2}, {3, 1}, {3, 2}, {3, 20}} {
+		w := slicedAmong(t, simtest.Nodes("n", "v100", 1, 1), c[0], "x", "y", "z")
+		ids := map[string][]cluster.JobID{"x": shares(w, "x", c[1], little), "y": shares(w, "y", 1, little), "z": shares(w, "z", 1, little)}
+		w.Run(4 * cluster.Hour)
+		before := did(w, ids)
+		const long = 8 * cluster.Hour
+		w.Run(long)
+		for tenant, done := range did(w, ids) {
+			if part := (done - before[tenant]) / float64(long); part < 0.3 || part > 0.37 {
+				t.Errorf("%d jobs on a GPU, of x %d wait or run: %s has %.3f of the GPU, is due a third", c[0], c[1], tenant, part)
+			}
+		}
 	}
 }
 

@@ -81,6 +81,10 @@ func (t *turns) next(on []int) int {
 		return -1
 	}
 	of := func(i int) *cluster.Slice { return t.in.In.Records[i].Slice }
+	// The turn of one of two jobs lasts longer for what the other one took of it. Among three that would cost the third, so all of them run and share the GPU.
+	if len(on) > 2 && slices.ContainsFunc(on, func(i int) bool { return of(i).ResumedByOwner() }) {
+		return -1
+	}
 	had := slices.IndexFunc(on, func(i int) bool { return of(i).Runs && !t.in.In.Snapshot.Cases[i].Job.Paused })
 	if had >= 0 && t.in.In.Now.Sub(t.since(on[had], on)) < s.Quantum {
 		return on[had]

@@ -2,6 +2,7 @@ package share
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -41,11 +42,26 @@ func slice(x *contest, in *lease.Input, choice *lease.Choice) {
 	}
 }
 
-// joinAll puts candidates in the order of turns onto the GPUs of others; planned = only where the division gives their types a GPU together.
+// joinAll puts candidates in the order of turns onto the GPUs of others, those of the tenant that is furthest behind first; planned = only where the
+// division gives their types a GPU together.
 func (p *slicer) joinAll(own, planned bool) {
-	for t := range p.in.Tenants {
+	order := make([]int, len(p.in.Tenants))
+	for t := range order {
+		order[t] = t
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.behind(b), p.behind(a)) })
+	for _, t := range order {
 		p.in.Tenants[t].Each(p.in.Candidates, func(i, pool, _ int) { p.join(t, i, pool, own, planned) })
 	}
+}
+
+// behind returns how far a tenant is behind in the pool in which that is most.
+func (p *slicer) behind(tenant int) cluster.Span {
+	most := cluster.Span(math.MinInt64)
+	for _, s := range p.in.Tenants[tenant].Shares {
+		most = max(most, s.Behind)
+	}
+	return most
 }
 
 // slicer puts jobs onto the GPUs of others.
@@ -194,6 +210,9 @@ func (p *slicer) does(h *sliceHost, i int) float64 {
 // await lets jobs that are granted a GPU start with a part of it, for jobs that have to leave theirs now: these can join when they wait.
 func (p *slicer) await(own bool) {
 	f := p.x.f
+	slices.SortStableFunc(p.leaves, func(a, b int) int {
+		return cmp.Compare(p.behind(int(p.x.f.Due.Queued[b].Queue)), p.behind(int(p.x.f.Due.Queued[a].Queue)))
+	})
 	for _, i := range p.leaves {
 		t, pool := int(f.Due.Queued[i].Queue), f.In.Pool(f.Hand.Leases[i].Pool)
 		if !own && !p.lacks(t, pool) {
