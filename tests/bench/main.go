@@ -66,11 +66,19 @@ func main() {
 	deciding := flag.Bool("decisions", false, "measure instead decisions, divisions, Scenes, telemetry and two simulations (minutes)")
 	long := flag.Bool("years", false, "measure instead two simulations of a year, one with a round a minute and one with the default interval (half an hour)")
 	check := flag.Bool("check", false, "measure make check, too; -record always does")
+	pairing := flag.Bool("pairs", false, "measure instead pairs of jobs on GPUs, by rounds and by divisions, and turns of two and three, on several windows (minutes)")
 	record := flag.Bool("record", false, "record the run's figures in "+figuresFile)
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
 	switch {
+	case *pairing:
+		measure = func() error {
+			if err := onPairDivisions(); err != nil {
+				return err
+			}
+			return onPairWindows()
+		}
 	case *page:
 		measure = onPage
 	case *hived:
@@ -165,6 +173,12 @@ func offline() error {
 		return err
 	}
 	if err := onPairGain(); err != nil {
+		return err
+	}
+	if err := onPairDivisions(); err != nil {
+		return err
+	}
+	if err := onPairWindows(); err != nil {
 		return err
 	}
 	if err := onScatterGain(); err != nil {

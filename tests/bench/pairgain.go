@@ -3,23 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/sim/experiment"
-	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
 // onPairGain measures pairs of jobs on GPUs (sharing.pairs) on jobs of Gavel's authors, of one GPU each: 2.5 an hour on 36 V100s, which is a little
 // more than these can do one by one, and 2.3, where GPUs idle at times. Beside it is the packing of Gandiva, which tries pairs at random.
 func onPairGain() error {
-	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
+	l, err := pairLab()
 	if err != nil {
-		return err
-	}
-	l := lab{table: table, beside: experiment.BesideOf(table, trace.GavelReference)}
-	if l.fleet, err = experiment.ParseFleet("9x4:v100"); err != nil {
 		return err
 	}
 	hours := func(by string, perHour float64, slices *cluster.Slices) (float64, error) {
@@ -32,7 +25,6 @@ func onPairGain() error {
 		f, err := gavel.Follow(context.Background(), s, 400, 800)
 		return f.Hours(), err
 	}
-	inPairs := &cluster.Slices{Quantum: cluster.Minute, Pairs: true}
 	idleAlone, err := hours("astraea", 2.3, nil)
 	if err != nil {
 		return err
