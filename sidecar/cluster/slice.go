@@ -1,6 +1,9 @@
 package cluster
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Slices are the settings of jobs that take turns on a GPU.
 type Slices struct {
@@ -41,8 +44,39 @@ type Slice struct {
 	Paused bool `json:"paused,omitempty"`
 	Taken  int  `json:"taken,omitempty"`
 	Told   bool `json:"told,omitempty"`
+	// Turn is its turn on its GPU, where turns are not equal.
+	Turn Turn `json:"turn,omitzero"`
 	// Pair is how it does beside its partner; nil = not known. Replace it, never modify it.
 	Pair *Pair `json:"pair,omitempty"`
+}
+
+// Turn is the turn of a job on a GPU that it shares; zero = that of equal turns: a quantum, and the part that its shards are.
+type Turn struct {
+	Part  MicroGPU `json:"part"`  // of the GPU, as it counts in accounts
+	Lasts Span     `json:"lasts"` // from its beginning to its end
+	Away  Span     `json:"away"`  // from its end to the beginning of the next one
+}
+
+// Time gives the part of the time of a GPU with so many jobs that is the job's.
+func (t Turn) Time(jobs int) MicroGPU {
+	if t.Part == 0 {
+		return WholeGPU / MicroGPU(jobs)
+	}
+	return MicroGPU(MulDiv(int64(WholeGPU), int64(t.Lasts), int64(t.Lasts+t.Away)))
+}
+
+// Lasts gives the length of a job's turn.
+func (s *Slices) Lasts(of *Slice) Span { return cmp.Or(of.Turn.Lasts, s.Quantum) }
+
+// Has gives the holdings of a job as they count in accounts: where turns are not equal, with its part of its GPU in place of that of its shards. Of a
+// job that takes no turns, s is nil.
+func (s *Slice) Has(holds []Holding) []Holding {
+	if s == nil || s.Turn.Part == 0 || len(holds) != 1 || holds[0].Size.IsWhole() {
+		return holds
+	}
+	out := holds[0]
+	out.Size = Size{1, s.Turn.Part}
+	return []Holding{out}
 }
 
 // Pair is how fast a job is beside its partner on a GPU, and while it has the GPU to itself, by its progress reports.

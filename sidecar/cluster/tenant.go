@@ -14,6 +14,16 @@ type Tenant struct {
 	Budget TenantBudget `json:"budget,omitzero"`
 }
 
+// Funded reports whether a tenant with a weight has budget left. If none has, all count by weight as ever.
+func Funded(tenants []Tenant) bool {
+	for i := range tenants {
+		if tenants[i].Weight > 0 && tenants[i].Budget.Since == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // TenantBudget is the state of a tenant's budget of GPU hours in its present period.
 type TenantBudget struct {
 	// Since is when the budget was used up; 0 = it is not, or it only warns. Until Until, when the next period begins, the

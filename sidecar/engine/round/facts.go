@@ -149,7 +149,10 @@ func (f *Facts) see(i int, o *Opening) {
 	if l := o.Leases[i]; l != nil && st.Runs && len(f.Settings.Worths) == 0 {
 		st.Held = l.Size.Amount() // computed already
 	} else {
-		st.Held = cluster.SizeHeld(c.Job.Holds).Amount()
+		st.Held = cluster.SizeHeld(r.Slice.Has(c.Job.Holds)).Amount()
+	}
+	if st.Runs && r.Slice != nil && r.Slice.Turn.Part > 0 {
+		st.Asks = st.Held
 	}
 	if c.Job.Request.Size.Devices > o.GPUs && st.Held == 0 {
 		st.Asks = 0
@@ -165,7 +168,7 @@ func (f *Facts) weigh(tenants []cluster.Tenant) {
 	f.weights = slices.Grow(f.weights[:0], len(f.Tenants))[:len(f.Tenants)]
 	clear(f.weights)
 	f.spent = nil
-	left := slices.ContainsFunc(tenants, func(t cluster.Tenant) bool { return t.Weight > 0 && t.Budget.Since == 0 })
+	left := cluster.Funded(tenants)
 	at := 0 // both are by name
 	for i := range tenants {
 		t := &tenants[i]
