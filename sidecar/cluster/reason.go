@@ -80,6 +80,8 @@ type Reason struct {
 	OtherBehind Span   `json:"other_behind,omitempty"`
 	Queue       Queuer `json:"queue,omitempty"`
 	OtherJob    JobKey `json:"other_job,omitempty"`
+	// Time is the part of the time that a job has on a GPU whose turns are not equal, in millionths; 0 = they are, or it takes none.
+	Time MicroGPU `json:"time,omitempty"`
 	// Inside says which jobs of its own tenant go first; nil = its place in the tenant's queue says all.
 	Inside *Inside `json:"inside,omitempty"`
 	Rho    Rho     `json:"rho,omitempty"` // the job's own

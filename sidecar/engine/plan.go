@@ -237,7 +237,7 @@ func next(b *round.Facts, found *eligible.Found, hand *field.Hand, choosing clus
 		at(r.UserBegin)
 		if st.Runs && r.Slice != nil && b.Settings.Slices != nil {
 			at(r.Slice.At.Add(actions.BetweenSwitches))
-			at(r.Slice.At.Add(b.Settings.Slices.Quantum))
+			at(r.Slice.At.Add(b.Settings.Slices.Lasts(r.Slice)))
 			if r.Slice.Pair != nil && r.Slice.Pair.Beside {
 				at(b.Now.Add(b.Settings.Slices.Quantum)) // their reports are heard
 			}

@@ -36,16 +36,18 @@ func (o *owner) each(call func(id cluster.JobID, paused bool, lasts cluster.Span
 	}
 }
 
-// An owner gains no GPU time who resumes, suspends or requeues jobs that take turns, submits many of them, or says that they need little memory, where
-// two tenants share a GPU or three.
-func TestNoGainBySlices(t *testing.T) {
+// strategy is what the owner of a tenant's jobs does.
+type strategy struct {
+	name    string
+	jobs    int
+	comment string
+	play    func(o *owner, at cluster.Span) // each second; at = since the last round
+}
+
+// strategies begin with that of an honest owner.
+func strategies() []strategy {
 	const second = cluster.Second
-	strategies := []struct {
-		name    string
-		jobs    int
-		comment string
-		play    func(o *owner, at cluster.Span) // each second; at = since the last round
-	}{
+	return []strategy{
 		{"honest", 1, modest, nil},
 		{"always resumed", 1, modest, func(o *owner, _ cluster.Span) {
 			o.each(func(id cluster.JobID, paused bool, _ cluster.Span) {
@@ -128,9 +130,15 @@ func TestNoGainBySlices(t *testing.T) {
 		{"many jobs", 60, modest, nil},
 		{"too little memory", 1, "share=yes,mem.v100=1m", nil},
 	}
+}
+
+// An owner gains no GPU time who resumes, suspends or requeues jobs that take turns, submits many of them, or says that they need little memory, where
+// two tenants share a GPU or three.
+func TestNoGainBySlices(t *testing.T) {
+	const second = cluster.Second
 	for _, among := range []int{2, 3} {
 		honest := 0.0
-		for _, s := range strategies {
+		for _, s := range strategies() {
 			tenants := []string{"x", "y", "z"}[:among]
 			w := slicedAmong(t, simtest.Nodes("n", "v100", 1, 1), among, tenants...)
 			if among == 3 && s.comment == modest {

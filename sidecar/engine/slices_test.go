@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/tickets"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -91,8 +92,8 @@ func TestSlicesOfThree(t *testing.T) {
 		{gpus: 1, x: 3, comment: little, among: 3},
 		{gpus: 2, x: 3, y: 3, comment: little, among: 3, share: 0.5},
 		{gpus: 4, x: 6, y: 6, comment: little, among: 3, share: 0.5},
-		{gpus: 1, x: 2, y: 1, comment: little, among: 2, share: 0.45}, // y would have less than its due beside two
-		{gpus: 1, x: 3, comment: modest, among: 1},                    // they need more memory than a third of 90 %
+		{gpus: 1, x: 2, y: 1, comment: little, among: 3, share: 0.5}, // y has half of the GPU beside two, which is its due
+		{gpus: 1, x: 3, comment: modest, among: 1},                   // they need more memory than a third of 90 %
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			w := slicedAmong(t, simtest.Nodes("n", "v100", 1, c.gpus), 3, "x", "y")
@@ -244,6 +245,7 @@ func TestPropertiesOfSlices(t *testing.T) {
 		c.world.Beside = experiment.BesideOthers(nil, rapid.IntRange(30, 90).Draw(rt, "beside"))
 		c.world.Loop.Decide = simtest.Checked(t)
 		c.comment = func() string { return rapid.SampledFrom([]string{"", modest, little}).Draw(rt, "comment") }
+		c.world.Rules.Weights = map[string]int64{"x": 1, "y": rapid.Int64Range(1, 4).Draw(rt, "weight of y"), "z": rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "weight of z")}
 		c.share()
 		since := map[cluster.JobID]cluster.Instant{}
 		both := map[cluster.Device]cluster.Instant{}
@@ -253,6 +255,7 @@ func TestPropertiesOfSlices(t *testing.T) {
 			noticed := map[cluster.Device]bool{}
 			for r := range r.Plan.State.All() {
 				j := c.world.Job(r.ID)
+				c.unequal = c.unequal || r.Slice != nil && r.Slice.Turn.Part > 0
 				if j.State != cluster.Suspended && j.State != cluster.Running || r.Slice == nil || len(j.Holds) == 0 {
 					delete(since, r.ID)
 					continue
@@ -272,7 +275,7 @@ func TestPropertiesOfSlices(t *testing.T) {
 					delete(since, r.ID)
 				} else if since[r.ID] == 0 {
 					since[r.ID] = c.world.Now()
-				} else if long := c.world.Now().Sub(since[r.ID]); long > cluster.Span(jobs-1)*(c.world.Settings.Slices.Quantum+2*c.world.Settings.Interval)+c.world.Settings.Interval {
+				} else if long := c.world.Now().Sub(since[r.ID]); long > max(tickets.Longest, cluster.Span(jobs-1)*c.world.Settings.Slices.Quantum)+cluster.Span(2*jobs-1)*c.world.Settings.Interval {
 					c.Fatalf("job %s has been suspended for %s, with %d on its GPU", r.ID, long, len(on))
 				}
 			}

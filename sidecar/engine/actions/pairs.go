@@ -9,7 +9,7 @@ import (
 
 // Two jobs that take turns on a GPU can run at the same time instead, if together they do more (Gavel §3.1, space sharing). Whether they do, they
 // show themselves. While they take turns, each reports its steps with the GPU to itself. Then both run for a while. They go on so if each does
-// at least half of its steps a second, which is what it has in turns: so nobody loses, and a job that reports wrong steps can only forgo what
+// at least the part of its steps a second that it has in turns, half where these are equal: so nobody loses, and a job that reports wrong steps can only forgo what
 // it could gain. Now and then they take turns again, since jobs change.
 const (
 	pairTrial = 4  // turns: rates are known by then, or the jobs do not report
@@ -32,12 +32,14 @@ func (t *turns) beside(w *writer, on []int) bool {
 	now := t.in.In.Now
 	a, b := &pair[0], &pair[1]
 	known, lasts := a.Both > 0 && b.Both > 0, now.Sub(a.Since)
-	hurts := a.Both > 0 && a.Both < a.Alone/2 || b.Both > 0 && b.Both < b.Alone/2
+	hurts := func(k int) bool {
+		return pair[k].Both > 0 && pair[k].Both < pair[k].Alone*t.in.In.Records[on[k]].Slice.Turn.Time(2).Float()
+	}
 	switch {
 	case !a.Beside && a.Alone > 0 && b.Alone > 0 && now >= a.Next:
 		t.enter(&pair, true, 0)
 	case !a.Beside:
-	case hurts:
+	case hurts(0) || hurts(1):
 		t.tell(w, on, &pair, -1)
 		t.enter(&pair, false, pairLasts)
 	case !known && lasts > pairTrial*s.Quantum:

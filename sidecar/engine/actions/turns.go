@@ -86,7 +86,7 @@ func (t *turns) next(on []int) int {
 		return -1
 	}
 	had := slices.IndexFunc(on, func(i int) bool { return of(i).Runs && !t.in.In.Snapshot.Cases[i].Job.Paused })
-	if had >= 0 && t.in.In.Now.Sub(t.since(on[had], on)) < s.Quantum {
+	if had >= 0 && t.in.In.Now.Sub(t.since(on[had], on)) < s.Lasts(of(on[had])) {
 		return on[had]
 	}
 	next := -1 // the one that has waited longest, but not the last one, even if its owner has suspended it

@@ -38,7 +38,7 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 			k.Priority.Owed = 0
 		}
 		if runs {
-			k.GPUs, k.Priority.Rho = cluster.SizeHeld(l.Nodes).Amount(), steadied(f, i, l)
+			k.GPUs, k.Priority.Rho = cluster.SizeHeld(r.Slice.Has(l.Nodes)).Amount(), steadied(f, i, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)
 			if together, shape := gathers(f, i, l); together != nil {
 				k.Better, k.Shape = append(slices.Clip(k.Better), together...), shape

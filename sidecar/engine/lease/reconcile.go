@@ -168,7 +168,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		if j.State == cluster.Configuring && l.State == cluster.Active {
 			l.State, l.Start = cluster.Granted, 0
 		}
-		l.Nodes, l.Size = j.Holds, s.Settings.Counted(j.Holds)
+		l.Nodes, l.Size = j.Holds, s.Settings.Counted(r.Slice.Has(j.Holds))
 		if r.SlurmSaid == cluster.RequeuedAtStart && s.Now >= Lasts(l, j, s) {
 			r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		}
@@ -196,7 +196,7 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 	j := &c.Job
 	switch j.State {
 	case cluster.Running, cluster.Suspended, cluster.Configuring:
-		l.Nodes, l.Size, l.Pool = j.Holds, s.Settings.Counted(j.Holds), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
+		l.Nodes, l.Size, l.Pool = j.Holds, s.Settings.Counted(r.Slice.Has(j.Holds)), cmp.Or(poolOf(j.Holds), l.Pool) // Slurm chose the nodes of a loose request
 		if j.State != cluster.Configuring {
 			l.State, l.Start = cluster.Active, j.Start
 		}
@@ -270,7 +270,7 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Leas
 	}
 	return cluster.Lease{
 		Job: r.Key, Term: r.Terms, State: state, Class: cluster.Shared, Pool: poolOf(j.Holds),
-		Size: s.Settings.Counted(j.Holds), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
+		Size: s.Settings.Counted(r.Slice.Has(j.Holds)), Nodes: j.Holds, Granted: s.Now, Start: start, End: end, Adopted: true,
 	}
 }
 

@@ -26,9 +26,14 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
 	steady := chained == nil && b.badNode == nil && m.worths.same(s.Settings.Worths) && len(b.ledger.Pools) == len(s.Ledger.Pools)
+	b.turns = turns{sliced: b.turns.sliced[:0]}
 	for i := range s.Cases { // in a loop of their own, in which one copy does not wait for the other
 		records[i] = s.Cases[i].Record
+		if records[i].Slice != nil {
+			b.turns.sliced = append(b.turns.sliced, i)
+		}
 	}
+	b.turns.look(s, records)
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		for len(leases) > 0 && leases[0].Job < r.Key {
@@ -70,8 +75,9 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 		m.courses[i] = b.courseOf(r, c)
 	}
 	reserveChains(b, chained)
+	b.turns.begin(s, records)
 	b.keep(s, &m.nodes)
-	strandings := count(withRests(s, &m.nodes, stranded(s, &m.nodes)), &s.Settings)
+	strandings := count(withRests(s, records, &m.nodes, stranded(s, &m.nodes)), &s.Settings)
 	b.chargeStranded(s, m.Rows, strandings)
 	return Buffer{b.close(), records, strandings}
 }
@@ -161,6 +167,7 @@ type books struct {
 	first     int             // the row of the tenant whose job is being charged; -1 = none
 	suspended cluster.GPUTime // in which that job kept its GPUs since the last look
 	usage
+	turns   turns
 	lists   lists
 	users   userBook
 	pools   []spent         // by pool
@@ -311,16 +318,19 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 			continue
 		}
 		open := len(r.Held) > 0 && (a.Start == r.HeldSince || a.Start <= b.from && end > b.from)
-		suspended := a.Suspend
+		suspended, gpus := a.Suspend, counted(b.settings, a.GPUs)
+		if open && len(r.Held) == 1 && !r.Held[0].Size.IsWhole() { // a part of a GPU may count otherwise than its shards
+			gpus = r.Held
+		}
 		switch {
 		case open: // at the last look: partly charged
-			endStop(r, counted(b.settings, a.GPUs), a.Start, end, a.Suspend)
+			endStop(r, gpus, a.Start, end, a.Suspend)
 			suspended = max(suspended-r.Suspend, 0)
 			r.Held, r.HeldSince, r.Suspend = nil, 0, 0
 		case end <= b.from:
 			continue // charged long ago
 		}
-		b.charge(r, c, counted(b.settings, a.GPUs), a.Start, end, suspended)
+		b.charge(r, c, gpus, a.Start, end, suspended)
 		r.Ran += max(end.Sub(a.Start)-a.Suspend, 0)
 	}
 	if len(r.Held) > 0 && (!running || c.Gone || j.Start > r.HeldSince) {
@@ -351,7 +361,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		suspended := max(j.Suspend-r.Suspend, 0)
 		r.Suspend = j.Suspend
 		was := r.Held
-		r.Held = held(b.settings, j.Holds, was)
+		r.Held = held(b.settings, b.turns.until(r, j), was)
 		b.charge(r, c, asBefore(b.settings, was, r.Held), began(r, j), b.now, suspended)
 	case unseen: // Slurm has forgotten its allocation: use that of the grant
 		gpus := counted(b.settings, j.Had)

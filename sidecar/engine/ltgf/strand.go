@@ -65,13 +65,13 @@ func stranded(s *cluster.Snapshot, x *Nodes) []cluster.Stranding {
 
 // withRests adds what no job has of each GPU that jobs have parts of, as parts of it. Nobody can have that GPU, and nothing keeps its
 // jobs from using all of it: otherwise its tenant would have a GPU at the price of a shard.
-func withRests(s *cluster.Snapshot, x *Nodes, out []cluster.Stranding) []cluster.Stranding {
+func withRests(s *cluster.Snapshot, records []cluster.Record, x *Nodes, out []cluster.Stranding) []cluster.Stranding {
 	if !x.shards {
 		return out
 	}
 	sums := map[cluster.Device]cluster.MicroGPU{}
-	parts(s, func(_ int, at cluster.Device, part cluster.MicroGPU) { sums[at] += part })
-	parts(s, func(i int, at cluster.Device, part cluster.MicroGPU) {
+	parts(s, records, func(_ int, at cluster.Device, part cluster.MicroGPU) { sums[at] += part })
+	parts(s, records, func(i int, at cluster.Device, part cluster.MicroGPU) {
 		if rest := cluster.WholeGPU - sums[at]; rest >= cluster.WholeGPU/1000 { // less is rounding: a third is 333,333 millionths
 			out = append(out, cluster.Stranding{Case: i, Pool: at.Model, GPUs: cluster.MicroGPU(cluster.MulDiv(int64(rest), int64(part), int64(sums[at]))), Rest: true})
 		}
@@ -80,14 +80,18 @@ func withRests(s *cluster.Snapshot, x *Nodes, out []cluster.Stranding) []cluster
 	return out
 }
 
-// parts goes through the parts of GPUs that jobs have.
-func parts(s *cluster.Snapshot, f func(i int, at cluster.Device, part cluster.MicroGPU)) {
+// parts goes through the parts of GPUs that jobs have: as they count in accounts by records, or without records their shards.
+func parts(s *cluster.Snapshot, records []cluster.Record, f func(i int, at cluster.Device, part cluster.MicroGPU)) {
 	for i := range s.Cases {
 		holds := s.Cases[i].Job.Holds
+		counts := holds
+		if records != nil {
+			counts = records[i].Slice.Has(holds)
+		}
 		for k := range holds {
 			if h := &holds[k]; !h.Size.IsWhole() && occupies(&s.Cases[i]) {
 				for at := range h.Devices() {
-					f(i, at, h.Size.Part)
+					f(i, at, counts[k].Size.Part)
 				}
 			}
 		}
@@ -100,7 +104,7 @@ func withoutShared(s *cluster.Snapshot, x *Nodes) {
 		return
 	}
 	seen := map[cluster.Device]bool{}
-	parts(s, func(_ int, at cluster.Device, part cluster.MicroGPU) {
+	parts(s, nil, func(_ int, at cluster.Device, part cluster.MicroGPU) {
 		slot := x.slot(x.find(at.Node), at.Model)
 		if slot < 0 {
 			return

@@ -16,7 +16,7 @@ func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice)
 	if f.In.Settings.Slices == nil || !compacts(f.In.Settings) || len(choice.Renewed) == 0 {
 		return
 	}
-	shared, wanted := sharedWith(x), waited(in, choice)
+	shared, wanted, turns := sharedWith(x), waited(in, choice), turnsOf(x)
 	cost := func(i int) cluster.Span {
 		j := f.Stops.Stop(in.Candidates[i].Case)
 		return j.Cost(f.Hand.Leases[in.Candidates[i].Case].End, f.In.Settings.Notice)
@@ -30,9 +30,10 @@ func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice)
 		if len(others) == 0 || slices.ContainsFunc(others, func(o int) bool { return moved[o] }) || wanted[k.Pools[0]] {
 			continue
 		}
-		own, soon := loses(x, k.Case, len(others), 0)
+		own, soon := loses(x, &turns, k.Case, others, nil)
 		for _, o := range others {
-			_, gains := loses(x, o, len(others), len(others)-1)
+			rest := slices.DeleteFunc(slices.Clone(others), func(other int) bool { return other == o })
+			_, gains := loses(x, &turns, o, append(slices.Clone(rest), k.Case), rest)
 			soon += gains
 		}
 		if c := cost(i); c >= own || c >= soon || in.Stops != nil && !in.Stops.May(k.Case, []int{k.Case}) {
@@ -89,9 +90,9 @@ func waited(in *lease.Input, choice *lease.Choice) map[int]bool {
 }
 
 // loses returns the time that a job loses beside others on its GPU until its expected end, and in the coming term: more than beside fewer of them.
-func loses(x *contest, i, others, fewer int) (all, soon cluster.Span) {
-	loses := 1/float64(1+fewer) - 1/float64(1+others) // in turns
-	if p := x.f.In.Records[i].Slice.Pair; others == 1 && p != nil && p.Beside && p.Alone > 0 && p.Both > 0 {
+func loses(x *contest, turns *turns, i int, others, fewer []int) (all, soon cluster.Span) {
+	loses := turns.time(append([]int{i}, fewer...)...) - turns.time(append([]int{i}, others...)...)
+	if p := x.f.In.Records[i].Slice.Pair; len(others) == 1 && p != nil && p.Beside && p.Alone > 0 && p.Both > 0 {
 		loses = 1 - min(p.Both/p.Alone, 1)
 	}
 	rest := cluster.Span(x.f.Stops.Needs(i)) * cluster.Second

@@ -26,7 +26,7 @@ func slice(x *contest, in *lease.Input, choice *lease.Choice) {
 	if s == nil || x.f.In.Snapshot.Cells != nil || x.f.Due.JobsQueue && !s.Pairs {
 		return
 	}
-	p := &slicer{x: x, in: in, choice: choice, open: map[*cluster.Node]int{}, holds: make([]cluster.MicroGPU, len(in.Tenants)*len(x.f.In.Pools))}
+	p := &slicer{x: x, in: in, choice: choice, turns: turnsOf(x), open: map[*cluster.Node]int{}, holds: make([]cluster.MicroGPU, len(in.Tenants)*len(x.f.In.Pools))}
 	if p.hosts = p.room(); len(p.hosts) == 0 {
 		return
 	}
@@ -69,6 +69,7 @@ type slicer struct {
 	x      *contest
 	in     *lease.Input
 	choice *lease.Choice
+	turns  turns
 	hosts  []sliceHost
 	holds  []cluster.MicroGPU    // by tenant, then pool: GPUs of leases
 	leaves []int                 // cases that may take turns, and have to leave their GPU now
@@ -79,7 +80,8 @@ type slicer struct {
 
 // sliceHost is a GPU with room for another job.
 type sliceHost struct {
-	items []int // cases: the job that is granted it, or those that have parts of it already; then those that it has found
+	items []int              // cases: the job that is granted it, or those that have parts of it already; then those that it has found
+	has   []cluster.MicroGPU // the part of a GPU that each of them counts for now
 	pool  int
 	node  *cluster.Node
 	lone  bool // the first of them had a part of it before
@@ -126,12 +128,12 @@ func (p *slicer) room() []sliceHost {
 		if lone {
 			d := cluster.Device{Node: l.Nodes[0].Node, Model: l.Nodes[0].Model, Index: l.Nodes[0].Index[0]}
 			if h, ok := shared[d]; ok {
-				hosts[h].items = append(hosts[h].items, i)
+				hosts[h].items, hosts[h].has = append(hosts[h].items, i), append(hosts[h].has, l.Size.Amount())
 				continue
 			}
 			shared[d] = len(hosts)
 		}
-		hosts = append(hosts, sliceHost{items: []int{i}, pool: f.In.Pool(l.Pool), node: &f.In.Snapshot.Nodes[at], lone: lone})
+		hosts = append(hosts, sliceHost{items: []int{i}, has: []cluster.MicroGPU{l.Size.Amount()}, pool: f.In.Pool(l.Pool), node: &f.In.Snapshot.Nodes[at], lone: lone})
 	}
 	// Slurm takes the first GPU with room: on a node with such a GPU on which jobs have parts already, a further one goes there.
 	busy, lone := map[int]bool{}, map[*cluster.Node]bool{}
@@ -254,49 +256,59 @@ func (p *slicer) together(h *sliceHost, i, tenant, pool int, own bool) bool {
 	f := p.x.f
 	others := slices.ContainsFunc(h.items, func(o int) bool { return int(f.Due.Queued[o].Queue) != tenant })
 	strangers := slices.ContainsFunc(h.items, func(o int) bool { return f.In.Records[o].User != f.In.Records[i].User })
-	return len(h.items) < f.In.Settings.Slices.Most() && h.pool == pool && (f.Due.JobsQueue || others != own) && (own || p.may(h, tenant)) &&
+	return len(h.items) < f.In.Settings.Slices.Most() && h.pool == pool && (f.Due.JobsQueue || others != own) && (own || p.may(h, i, tenant)) &&
 		(f.In.Settings.Across != cluster.SameUser || !strangers) && p.does(h, i) >= cluster.LeastTogether
 }
 
-// may reports whether the tenants on a GPU take a job of another one: the tenant to which it is granted has its due without all of it. With a third
+// may reports whether the tenants on a GPU take a job of another one: those whose part becomes smaller by that still have their due. With a third
 // job each of the tenants has its due with its parts, since all go on more slowly.
-func (p *slicer) may(h *sliceHost, tenant int) bool {
-	f := p.x.f
-	if len(h.items) == 1 {
-		return h.lone || p.spares(int(f.Due.Queued[h.items[0]].Queue), h.pool)
+func (p *slicer) may(h *sliceHost, i, tenant int) bool {
+	parts := p.turns.parts(h.pool, append(slices.Clip(h.items), i))
+	third, slack := len(h.items) > 1, rounding
+	if !third && parts[0] == parts[1] {
+		slack = 0
 	}
-	served := func(t int, more cluster.MicroGPU) bool {
-		return p.holds[t*len(f.In.Pools)+h.pool]+more+rounding >= p.in.Tenants[t].Shares[h.pool].Entitlement
+	served := func(t int) bool {
+		holds := p.holds[t*len(p.x.f.In.Pools)+h.pool]
+		for k, o := range h.items {
+			if p.queue(o) == t {
+				holds += parts[k] - h.has[k]
+			}
+		}
+		if t == tenant {
+			holds += parts[len(h.items)]
+		}
+		return holds+slack >= p.in.Tenants[t].Shares[h.pool].Entitlement
 	}
-	return served(tenant, p.part(h.pool)) && !slices.ContainsFunc(h.items, func(o int) bool {
-		t := int(f.Due.Queued[o].Queue)
-		return t != tenant && !served(t, 0)
-	})
+	for k, o := range h.items {
+		if t := p.queue(o); t != tenant && (third || parts[k] < h.has[k]) && !served(t) {
+			return false
+		}
+	}
+	return !third || served(tenant)
 }
+
+// queue gives the tenant of a case.
+func (p *slicer) queue(i int) int { return int(p.x.f.Due.Queued[i].Queue) }
 
 // rounding is how much less than its due a tenant may hold since parts of a GPU are rounded down.
 const rounding = cluster.WholeGPU / 1000
 
-// part gives what each job has of a GPU of a pool.
-func (p *slicer) part(pool int) cluster.MicroGPU {
-	return p.x.f.In.Worths().Of(pool) / cluster.MicroGPU(p.x.f.In.Settings.Slices.Most())
-}
-
-// gave counts a part of a GPU for a job of a tenant. The job to which the GPU was granted keeps another one.
+// gave counts a part of a GPU for a job of a tenant. The jobs that have it already keep the rest.
 func (p *slicer) gave(h *sliceHost, i, tenant int) {
-	pools, part := len(p.x.f.In.Pools), p.part(h.pool)
-	if !h.lone && len(h.items) == 1 {
-		p.holds[int(p.x.f.Due.Queued[h.items[0]].Queue)*pools+h.pool] -= p.x.f.In.Worths().Of(h.pool) - part
+	h.items, h.has = append(h.items, i), append(h.has, 0)
+	parts := p.turns.parts(h.pool, h.items)
+	for k, o := range h.items {
+		t := p.queue(o)
+		if k == len(h.items)-1 {
+			t = tenant
+		}
+		p.holds[t*len(p.x.f.In.Pools)+h.pool] += parts[k] - h.has[k]
 	}
-	p.holds[tenant*pools+h.pool] += part
-	h.items = append(h.items, i)
+	h.has = parts
 }
 
-// spares reports whether a tenant still holds what it is due with a part of a GPU instead of all of it, and lacks whether it holds less.
-func (p *slicer) spares(t, pool int) bool {
-	return p.holds[t*len(p.x.f.In.Pools)+pool]-(p.x.f.In.Worths().Of(pool)-p.part(pool)) >= p.in.Tenants[t].Shares[pool].Entitlement
-}
-
+// lacks reports whether a tenant holds less than it is due.
 func (p *slicer) lacks(t, pool int) bool {
 	return p.holds[t*len(p.x.f.In.Pools)+pool] < p.in.Tenants[t].Shares[pool].Entitlement
 }

@@ -140,6 +140,9 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 		if len(others) > 1 {
 			because.OtherJob = key(1 - first)
 		}
+		if slice.Turn.Part > 0 {
+			because.Time = slice.Turn.Time(1 + len(others))
+		}
 		switch {
 		case w.in.In.Snapshot.Cases[i].Job.Paused:
 			because.Code = cluster.ReasonPaused
