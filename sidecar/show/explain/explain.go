@@ -81,13 +81,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.For == 0 {
 			return "has its turn on its GPU"
 		}
-		return "has its turn on the GPU that it shares with " + w.Name(r.For) + w.third(r, " and %s") + ", and its lease" + w.till(r) + w.standing(r)
+		return "has its turn on the GPU that it shares with " + w.Name(r.For) + w.third(r, " and %s") + ofTime(r) + ", and its lease" + w.till(r) + w.standing(r)
 	},
 	cluster.ReasonBeside: func(w Words, r *cluster.Reason) string {
 		return "runs at the same time as " + w.Name(r.For) + " on their GPU, since neither is slower by that than in turns; its lease" + w.till(r) + w.standing(r)
 	},
 	cluster.ReasonPaused: func(w Words, r *cluster.Reason) string {
-		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU" + w.third(r, ", which %s shares, too") + "; it holds its lease" + w.till(r) + w.standing(r)
+		return "is suspended while " + w.Name(r.For) + " has its turn on their GPU" + w.third(r, ", which %s shares, too") + ofTime(r) + "; it holds its lease" + w.till(r) + w.standing(r)
 	},
 
 	// jobs that wait
@@ -348,6 +348,14 @@ func (w Words) third(r *cluster.Reason, how string) string {
 		return ""
 	}
 	return fmt.Sprintf(how, w.Name(r.OtherJob))
+}
+
+// ofTime says which part of the time of its GPU a job has; "" = as much as the others there.
+func ofTime(r *cluster.Reason) string {
+	if r.Time == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", for %.0f %% of the time by weight", 100*r.Time.Float())
 }
 
 // comparison says which tenant goes first and why.

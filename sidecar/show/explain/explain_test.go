@@ -59,7 +59,7 @@ func TestSentences(t *testing.T) {
 			Budget: &cluster.TenantBudget{Since: now.Add(-cluster.Hour)},
 			Bound:  &cluster.BindLimit{Tenant: "nlp", Kept: 7_500_000, Held: 500_000, Max: 800_000, Until: now.Add(cluster.Hour)}}
 		bare, third := cluster.Reason{Code: code}, full
-		third.OtherJob = 7
+		third.OtherJob, third.Time = 7, 666_667
 		list := []cluster.Reason{full, bare}
 		if code == cluster.ReasonTurn || code == cluster.ReasonPaused {
 			list = append(list, third)
