@@ -427,7 +427,7 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 					paired++
 					all := ring(r, l)
 					o, n := r.lives[l.mate], len(all)
-					if n < 2 || n > r.set.Slices.Most() || all[n-1].mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus > r.sharing.unit/int32(n) || l.speed != 1/float64(n) {
+					if n < 2 || n > r.set.Slices.Most() || all[n-1].mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus > r.sharing.unit/int32(n) || l.speed != timeOf(r, all) {
 						t.Fatalf("job %d takes turns with job %d: %+v, %+v", l.id, o.id, l, o)
 					}
 				} else if l.speed != 1 {

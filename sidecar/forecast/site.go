@@ -93,6 +93,7 @@ type manner struct {
 // job is a job of the snapshot, or one that may arrive.
 type job struct {
 	key      cluster.JobKey
+	user     string
 	tenant   int32
 	shape    int32
 	quota    int32 // its use of Slurm's limits
@@ -376,7 +377,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 	if r.Slice != nil {
 		request = r.Slice.Request
 	}
-	j := job{key: r.Key, quota: quota, gpus: s.sharing.units(request.Size), mate: -1, urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
+	j := job{key: r.Key, user: r.User, quota: quota, gpus: s.sharing.units(request.Size), mate: -1, urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
 		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due-r.Alloc) * float64(s.sharing.unit), received: float64(r.Alloc) * float64(s.sharing.unit),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1

@@ -5,18 +5,21 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/tickets"
 )
 
-// Jobs that take turns have equal parts of a GPU, and go on at that part of their pace: two of them at half, three at a third. As in package share, a
+// Jobs that take turns go on at the part of their pace that package tickets gives them: two equal ones at half, three at a third. They count with equal parts
+// of their GPU, as they have of its shards. As in package share, a
 // job that has found no GPU is put to one of its tenant that has just started, or to those on a GPU with room after turns; then to one of a tenant that
 // holds more than it is due, if its own holds less.
 
 // sharing is how GPUs are shared.
 type sharing struct {
-	cells  bool             // tenants have virtual clusters, whose GPUs others borrow while they are idle
-	unit   int32            // units of a GPU; 1 where jobs have and want whole ones only
-	slices int32            // so many jobs may take turns on a GPU; 0 = none do
-	across bool             // with jobs of other tenants, too
+	cells  bool  // tenants have virtual clusters, whose GPUs others borrow while they are idle
+	unit   int32 // units of a GPU; 1 where jobs have and want whole ones only
+	slices int32 // so many jobs may take turns on a GPU; 0 = none do
+	across bool  // with jobs of other tenants, too
+	rule   *tickets.Rule
 	last   map[device]int32 // by GPU: the last of the jobs that take turns on it
 }
 
@@ -28,7 +31,7 @@ type device struct {
 
 func sharingOf(snap *cluster.Snapshot) sharing {
 	set := &snap.Settings
-	out := sharing{cells: snap.Cells != nil, unit: unitOf(snap), across: !set.Divides() && set.Across == cluster.AnyUser, last: map[device]int32{}}
+	out := sharing{cells: snap.Cells != nil, unit: unitOf(snap), across: !set.Divides() && set.Across == cluster.AnyUser, rule: tickets.RuleOf(set, snap.Tenants), last: map[device]int32{}}
 	if set.Slices != nil && snap.Cells == nil {
 		out.slices = int32(set.Slices.Most())
 	}
@@ -116,9 +119,23 @@ func ring(r *run, l *life) []*life {
 func paceOf(r *run, l *life) float64 {
 	pace := max(l.on(r.nodes[l.holds[0].node].pool), 0.001)
 	if l.mate >= 0 {
-		pace /= float64(len(ring(r, l)))
+		pace *= timeOf(r, ring(r, l))
 	}
 	return pace
+}
+
+// timeOf gives the part of the time that the first of some jobs on a GPU has there.
+func timeOf(r *run, all []*life) float64 {
+	jobs := make([]tickets.Job, len(all))
+	for k, l := range all {
+		if jobs[k].User = l.user; l.tenant >= 0 {
+			jobs[k].Tenant = r.tenants[l.tenant].name
+		}
+	}
+	if times := r.sharing.rule.Times(jobs); times != nil {
+		return times[0].Float()
+	}
+	return 1 / float64(len(all))
 }
 
 // part ends the turns of a job that has left its GPU.
@@ -277,9 +294,10 @@ func separate(r *run) {
 				continue
 			}
 			all := ring(r, l)
-			own, soon := loses(r, l, len(all), 1)
+			own, soon := loses(r, all, all[:1])
 			for _, o := range all[1:] {
-				_, gains := loses(r, o, len(all), len(all)-1)
+				on := ring(r, o)
+				_, gains := loses(r, on, slices.DeleteFunc(slices.Clone(on), func(x *life) bool { return x == l }))
 				soon += gains
 			}
 			if c := cost(l); c >= own || c >= soon {
@@ -305,10 +323,11 @@ func awaited(r *run, pool int32) bool {
 	return false
 }
 
-// loses gives the time that one of so many jobs in turns loses until its end, and in the coming term: more than one of fewer.
-func loses(r *run, l *life, jobs, fewer int) (all, soon cluster.Span) {
-	rest := cluster.Span(float64(l.left) / (float64(jobs) * l.speed)) // speed is that in turns
-	part := func(of cluster.Span) cluster.Span { return of * cluster.Span(jobs-fewer) / cluster.Span(jobs*fewer) }
+// loses gives the time that the first of jobs in turns loses until its end, and in the coming term: more than among fewer.
+func loses(r *run, jobs, fewer []*life) (all, soon cluster.Span) {
+	time := timeOf(r, jobs)
+	rest := cluster.Span(float64(jobs[0].left) * time / jobs[0].speed) // speed is that in turns
+	part := func(of cluster.Span) cluster.Span { return cluster.Span(float64(of) * (timeOf(r, fewer) - time)) }
 	return part(rest), part(min(rest, r.set.Term))
 }
 
