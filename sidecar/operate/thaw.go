@@ -42,9 +42,9 @@ const late, silent = 15 * cluster.Second, 15 * cluster.Second
 func (t *Thaw) Do(ctx context.Context, p *view.Page) error {
 	known, led := t.known(ctx)
 	now, all := cluster.InstantOf(t.Now), t.All || !led
-	others := cluster.Span(t.Config.Placing.Sharing.Jobs - 1)
-	wait := others*t.Config.Placing.Sharing.Quantum.Span() + 3*t.Config.Interval.Span() + late
-	known = slices.DeleteFunc(known, func(j daemon.Touched) bool { return !all && now.Sub(j.Slice.At) <= wait })
+	others := cluster.Span(t.Config.Placing.Sharing.Jobs-1) * t.Config.Placing.Sharing.Quantum.Span()
+	wait := 3*t.Config.Interval.Span() + late
+	known = slices.DeleteFunc(known, func(j daemon.Touched) bool { return !all && now.Sub(j.Slice.At) <= max(others, j.Slice.Turn.Away)+wait })
 	done := Thawed{Resumed: []cluster.JobID{}, Failed: []string{}}
 	if len(known) > 0 {
 		client, err := connect.Slurm(t.Config)

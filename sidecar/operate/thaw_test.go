@@ -30,6 +30,7 @@ func TestThawWithoutAJournal(t *testing.T) {
 		jobs         int          // on a GPU; 0 = two
 		beat, ago    cluster.Span // since the last heartbeat; 0 = there was none. Since the job's turn ended.
 		written      cluster.Span // since the state file was written
+		away         cluster.Span // the turns of the others, where turns are not equal
 		whole, all   bool         // the job takes no turns; all are resumed
 		asks, cannot bool         // Slurm is asked; the state file cannot be read
 	}{
@@ -39,6 +40,8 @@ func TestThawWithoutAJournal(t *testing.T) {
 		{name: "a daemon leads, and has forgotten a job", beat: 3 * interval, ago: wait + 1, asks: true},
 		{name: "two others have their turns", jobs: 3, beat: 3 * interval, ago: wait + quantum},
 		{name: "two others have had their turns", jobs: 3, beat: 3 * interval, ago: wait + quantum + 1, asks: true},
+		{name: "another one has its longer turn", away: 2 * quantum, beat: 3 * interval, ago: wait + quantum},
+		{name: "another one has had its longer turn", away: 2 * quantum, beat: 3 * interval, ago: wait + quantum + 1, asks: true},
 		{name: "a daemon leads, and all are resumed", beat: 1, ago: 1, all: true, asks: true},
 		{name: "another host's daemon leads", beat: 1, ago: cluster.Day, written: cluster.Hour + cluster.Second},
 		{name: "it takes no turns", ago: cluster.Day, whole: true},
@@ -54,7 +57,7 @@ func TestThawWithoutAJournal(t *testing.T) {
 			cfg.Files.State, cfg.Files.Heartbeats = filepath.Join(dir, "state"), dir
 			cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+dir+"/none", 0
 			at := cluster.InstantOf(now)
-			job := daemon.Touched{ID: cluster.JobID{ID: 7}, User: "alice", Slice: &cluster.Slice{Shards: 2, At: at.Add(-c.ago)}}
+			job := daemon.Touched{ID: cluster.JobID{ID: 7}, User: "alice", Slice: &cluster.Slice{Shards: 2, At: at.Add(-c.ago), Turn: cluster.Turn{Away: c.away}}}
 			if c.whole {
 				job.Slice = nil
 			}
