@@ -55,64 +55,7 @@ func TestSlices(t *testing.T) {
 				of[id], asked[id] = user, gres
 			}
 		}
-		r.until("all take turns", 3*time.Minute, func() bool {
-			for id := range of {
-				if r.count(cluster.Suspend, id) == 0 {
-					return false
-				}
-			}
-			return true
-		})
-		// Each job is measured from the beginning of one of its turns to that of another: a part of a cycle would count for one side.
-		type turn struct {
-			at          time.Time
-			ran, counts int // by Slurm [s], and by the job [tenths of s]
-		}
-		first, last, now := map[string]turn{}, map[string]turn{}, map[string]turn{}
-		suspended, went, longest := map[string]bool{}, map[string]time.Time{}, map[string]int{}
-		r.poll("five turns of each job pass", 4*time.Minute, 200*time.Millisecond, func() bool {
-			enough := true
-			for id, user := range of {
-				was := now[id]
-				j, err := r.Job(r.ctx(), id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var hours, minutes, seconds int
-				if _, err := fmt.Sscanf(j["RunTime"], "%d:%d:%d", &hours, &minutes, &seconds); err != nil {
-					t.Fatalf("job %s has run for %q: %v", id, j["RunTime"], err)
-				}
-				now[id] = turn{time.Now(), hours*3600 + minutes*60 + seconds, strings.Count(r.output(user, "count-"+id), "\n")}
-				if now[id].counts > was.counts {
-					went[id] = now[id].at
-				}
-				longest[id] = max(longest[id], int(now[id].at.Sub(went[id]).Seconds()))
-				paused := j["JobState"] == "SUSPENDED"
-				if suspended[id] && !paused {
-					if last[id] = now[id]; first[id].at.IsZero() {
-						first[id] = now[id]
-					}
-				}
-				suspended[id] = paused
-				enough = enough && !first[id].at.IsZero() && last[id].at.Sub(first[id].at) >= 9*quantum.Duration()
-			}
-			return enough
-		})
-		share, all := map[string]float64{}, 0.0
-		for id, user := range of {
-			ran, took := float64(last[id].ran-first[id].ran), last[id].at.Sub(first[id].at).Seconds()
-			counts := float64(last[id].counts-first[id].counts) / 10
-			t.Logf("job %s of %s: ran for %.0f of %.0f s, counted %.0f s, stood still at most %d s", id, user, ran, took, counts, longest[id])
-			share[user] += ran / took
-			all += counts / took
-			if limit := 4 * int(quantum/cluster.Second); longest[id] > limit {
-				t.Errorf("job %s stood still for %d s, want at most %d", id, longest[id], limit)
-			}
-		}
-		within(t, "alice's part of what jobs did [%]", 100*share["alice"]/(share["alice"]+share["bob"]), 50, 10)
-		if all > 1.3*2 {
-			t.Errorf("jobs went on as on %.1f GPUs, there are two", all)
-		}
+		within(t, "alice's part of what jobs did [%]", r.alicesPart(of, quantum, 2), 50, 10)
 
 		// Jobs that want whole GPUs take their turn: those that leave ask for what their users wrote.
 		for range 3 {
@@ -141,6 +84,100 @@ func TestSlices(t *testing.T) {
 				t.Errorf("job %s asks for %q after the release, its user for %q", id, j["TresPerNode"], asked[id])
 			}
 		}
+	})
+}
+
+// alicesPart measures turns on so many GPUs: it gives alice's part of what jobs did, in percent, and fails if a job stands still for four quanta.
+func (r *rig) alicesPart(of map[string]string, quantum cluster.Span, gpus int) float64 {
+	t := r.t
+	t.Helper()
+	r.until("all take turns", 3*time.Minute, func() bool {
+		for id := range of {
+			if r.count(cluster.Suspend, id) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	// Each job is measured from the beginning of one of its turns to that of another: a part of a cycle would count for one side.
+	type turn struct {
+		at          time.Time
+		ran, counts int // by Slurm [s], and by the job [tenths of s]
+	}
+	first, last, now := map[string]turn{}, map[string]turn{}, map[string]turn{}
+	suspended, went, longest := map[string]bool{}, map[string]time.Time{}, map[string]int{}
+	r.poll("five turns of each job pass", 4*time.Minute, 200*time.Millisecond, func() bool {
+		enough := true
+		for id, user := range of {
+			was := now[id]
+			j, err := r.Job(r.ctx(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var hours, minutes, seconds int
+			if _, err := fmt.Sscanf(j["RunTime"], "%d:%d:%d", &hours, &minutes, &seconds); err != nil {
+				t.Fatalf("job %s has run for %q: %v", id, j["RunTime"], err)
+			}
+			now[id] = turn{time.Now(), hours*3600 + minutes*60 + seconds, strings.Count(r.output(user, "count-"+id), "\n")}
+			if now[id].counts > was.counts {
+				went[id] = now[id].at
+			}
+			longest[id] = max(longest[id], int(now[id].at.Sub(went[id]).Seconds()))
+			paused := j["JobState"] == "SUSPENDED"
+			if suspended[id] && !paused {
+				if last[id] = now[id]; first[id].at.IsZero() {
+					first[id] = now[id]
+				}
+			}
+			suspended[id] = paused
+			enough = enough && !first[id].at.IsZero() && last[id].at.Sub(first[id].at) >= 9*quantum.Duration()
+		}
+		return enough
+	})
+	share, all := map[string]float64{}, 0.0
+	for id, user := range of {
+		ran, took := float64(last[id].ran-first[id].ran), last[id].at.Sub(first[id].at).Seconds()
+		counts := float64(last[id].counts-first[id].counts) / 10
+		t.Logf("job %s of %s: ran for %.0f of %.0f s, counted %.0f s, stood still at most %d s", id, user, ran, took, counts, longest[id])
+		share[user] += ran / took
+		all += counts / took
+		if limit := 4 * int(quantum/cluster.Second); longest[id] > limit {
+			t.Errorf("job %s stood still for %d s, want at most %d", id, longest[id], limit)
+		}
+	}
+	if all > 1.3*float64(gpus) {
+		t.Errorf("jobs went on as on %.1f GPUs, there are %d", all, gpus)
+	}
+	return 100 * share["alice"] / (share["alice"] + share["bob"])
+}
+
+// Of two tenants with weights 2 and 1 and a job each, one has twice the time of the other on their GPU, and is charged twice as much.
+func TestSlicesByWeight(t *testing.T) {
+	o := inTurns(1)
+	o.Accounts = tenants(2, 1)
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		const quantum = 8 * cluster.Second
+		r.settings.Term = 10 * cluster.Minute
+		r.settings.Slices = &cluster.Slices{Quantum: quantum, Memory: []cluster.GPUMemory{{Model: "v100", Bytes: 32 << 30}}}
+		r.govern()
+		r.heard()
+		of := r.shares(counts, "--gres=gpu:1")
+		within(t, "alice's part of what jobs did [%]", r.alicesPart(of, quantum, 1), 100*2./3, 7)
+		received := map[string]cluster.GPUTime{}
+		r.poll("four quanta pass", time.Minute, time.Second, func() bool {
+			now := map[string]cluster.GPUTime{}
+			for rec := range r.plan().State.All() {
+				now[of[rec.ID.String()]] = rec.Alloc
+			}
+			if len(received) == 0 {
+				received = now
+			}
+			if now["alice"]+now["bob"]-received["alice"]-received["bob"] < cluster.Times(1, 4*quantum) {
+				return false
+			}
+			within(t, "alice's part of what is charged [%]", 100*float64(now["alice"]-received["alice"])/float64(now["alice"]+now["bob"]-received["alice"]-received["bob"]), 100*2./3, 1)
+			return true
+		})
 	})
 }
 
