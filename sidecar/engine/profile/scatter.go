@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -35,7 +36,7 @@ func (s Scattering) Of(b *Book, ended []cluster.Completion, spread, kind cluster
 	if b != nil {
 		apart, together := b.facts.look(kind, spread, model, gang, cluster.Observed), b.facts.look(kind, "", model, gang, cluster.Observed)
 		if apart != nil && together != nil && min(apart.Samples, together.Samples) >= b.facts.settings.Trust {
-			return round(apart.Rate / together.Rate), true
+			return round(surely(apart, together)), true
 		}
 	}
 	if part, known = s[gangOn{kind, spread, model, gang}]; !known {
@@ -45,6 +46,16 @@ func (s Scattering) Of(b *Book, ended []cluster.Completion, spread, kind cluster
 		part, known = ByRunTimes(&ended[i], spread, model)
 	}
 	return part, known
+}
+
+// surely gives the ratio of two rates by reports. One below 1 is raised by two standard errors, to 1 at most: chance alone makes no gang slow.
+func surely(rate, than *cluster.Profile) float64 {
+	ratio := rate.Rate / than.Rate
+	if ratio >= 1 {
+		return ratio
+	}
+	err := math.Hypot(rate.Spread/math.Sqrt(float64(rate.Samples)), than.Spread/math.Sqrt(float64(than.Samples)))
+	return min(ratio*(1+2*err), 1)
 }
 
 // ByRunTimes gives the part of its throughput that a gang keeps on nodes that are spread so, by the run times of its jobs: the upper bound of the ratio

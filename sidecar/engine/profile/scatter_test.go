@@ -50,6 +50,43 @@ func TestScattered(t *testing.T) {
 	}
 }
 
+// Reports of a few jobs vary. They make few types look slow on more nodes that are not, and hardly slower than they are.
+func TestScatteredByReports(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	for _, c := range []struct {
+		samples     int
+		part, sd    float64
+		most, least float64 // parts of draws: below the truth; below 1
+	}{{3, 1, 0, 0, 0}, {3, 1, 0.2, 0.15, 0}, {16, 1, 0.2, 0.1, 0}, {16, 0.5, 0.2, 0.1, 1}, {3, 0.4, 0.1, 0.15, 1}} {
+		const draws = 500
+		low, below := 0, 0
+		for range draws {
+			b := New(Default(), nil, nil)
+			for n := range 2 * c.samples {
+				with, rate := cluster.Kind(""), math.Exp(c.sd*rng.NormFloat64())
+				if n%2 > 0 {
+					with, rate = cluster.Scattered, c.part*rate
+				}
+				b.learn(&cluster.Profile{Kind: "nlp/lm", With: with, Model: "v100", Gang: 8, Source: cluster.Observed}, rate, began, false)
+			}
+			part, known := Scatterings(nil).Of(b, nil, cluster.Scattered, "nlp/lm", "v100", 8)
+			if !known {
+				t.Fatalf("%+v: it is not known", c)
+			}
+			if part < c.part*(1-1e-3) {
+				low++
+			}
+			if part < 1 {
+				below++
+			}
+		}
+		t.Logf("%+v: too low in %d draws, below 1 in %d", c, low, below)
+		if float64(low) > c.most*draws || float64(below) < c.least*draws {
+			t.Errorf("%+v: too low in %d of %d draws, below 1 in %d", c, low, draws, below)
+		}
+	}
+}
+
 // The rate of a gang that was never together is that across switches, else that on more nodes, until it is seen together.
 func TestRateOfAGangThatWasNeverTogether(t *testing.T) {
 	b := New(Default(), nil, nil)
