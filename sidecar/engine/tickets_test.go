@@ -146,7 +146,7 @@ func TestNoGainByTickets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s, jobs := rapid.SampledFrom(strategies()).Draw(rt, "strategy"), rapid.IntRange(2, 3).Draw(rt, "jobs on a GPU")
 		if jobs == 3 && s.comment == modest {
-			s.comment = little
+			s.comment, s.play = little, nil // where three share a GPU, all run once an owner resumes one
 		}
 		x, y := rapid.Int64Range(1, 5).Draw(rt, "weight of x"), rapid.Int64Range(1, 5).Draw(rt, "weight of y")
 		w, accounts := slicedAmong(t, simtest.Nodes("n", "v100", 1, 1), jobs, "x", "y"), []string{"x"}
