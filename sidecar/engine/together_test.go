@@ -259,6 +259,27 @@ func TestScatteringEntersTheDivision(t *testing.T) {
 	}
 }
 
+// A job whose grant has not started yet has its own request in the division, also where the decider has seen no other.
+func TestAGrantEntersTheDivision(t *testing.T) {
+	set := simtest.Product()
+	set.Divide, set.DivideJobs, set.ScatterWait = "gavel:las", true, 8*hour
+	w := newWorld(t, set, []int{4, 4}, "a")
+	w.Rules.Profiles = keeps(0.25, 3)
+	w.Loop.Cluster = &booting{w.Virtual, 2 * minute}
+	granted := false
+	w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+		for i := range s.Leases {
+			granted = granted || s.Leases[i].State == cluster.Granted
+		}
+		return engine.Decide(s)
+	}
+	job := w.submit("a", 3, hour, anywhere)
+	w.Run(5 * minute)
+	if !granted || w.Job(job).State != cluster.Running {
+		t.Errorf("no round has seen a grant: %v; the job: %+v", granted, w.Job(job))
+	}
+}
+
 // A job of two GPUs began on two nodes. When one of them has room for both, it moves there at the end of its lease, if it gains more in a term
 // than a stop costs it.
 func TestMovesToNodesTogether(t *testing.T) {

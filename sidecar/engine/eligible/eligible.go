@@ -216,6 +216,9 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		can.GPUs = possible.counts(can, j)
 	case l != nil && l.State == cluster.Granted:
 		can.Why, can.Until = cluster.ReasonStarting, l.Granted.Add(f.in.Settings.GrantTimeout)
+		if f.in.Settings.Divides() {
+			can.Shape = f.shapes.of(&f.found, i, f.site)
+		}
 		if can.Pools = f.in.PoolOf(l); j.State == cluster.Configuring {
 			can.GPUs, can.Until = cluster.SizeHeld(l.Nodes).Amount(), 0
 		}
