@@ -361,7 +361,10 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		suspended := max(j.Suspend-r.Suspend, 0)
 		r.Suspend = j.Suspend
 		was := r.Held
-		r.Held = held(b.settings, b.turns.until(r, j), was)
+		had, less := b.turns.until(r, j)
+		if r.Held = held(b.settings, had, was); less {
+			was = r.Held
+		}
 		b.charge(r, c, asBefore(b.settings, was, r.Held), began(r, j), b.now, suspended)
 	case unseen: // Slurm has forgotten its allocation: use that of the grant
 		gpus := counted(b.settings, j.Had)

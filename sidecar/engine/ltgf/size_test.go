@@ -115,36 +115,39 @@ func TestSharedGPUsAreNotStranded(t *testing.T) {
 func TestTurnsAreCharged(t *testing.T) {
 	half := cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}
 	const minute = cluster.Minute
-	b := open(t, 1)
-	b.s.Settings.Slices = &cluster.Slices{Quantum: minute}
-	b.s.Tenants = []cluster.Tenant{{Name: "nlp", Weight: 2}, {Name: "vision", Weight: 1}}
-	b.s.Nodes[0].Shards = 2
-	on := func(key cluster.JobKey, tenant string, start cluster.Instant) cluster.Case {
-		c := running(key, 1, start)
-		c.Job.Holds[0].Size, c.Job.Holds[0].Index, c.Record.Tenant = half, []int{0}, tenant
-		if key < 3 {
-			c.Record.Slice = &cluster.Slice{Shards: 1}
+	for _, worths := range [][]cluster.Worth{nil, {{Model: "1g.10gb", Worth: cluster.WholeGPU / 7}}} { // of other devices
+		b := open(t, 1)
+		b.s.Settings.Worths = worths
+		b.s.Settings.Slices = &cluster.Slices{Quantum: minute}
+		b.s.Tenants = []cluster.Tenant{{Name: "nlp", Weight: 2}, {Name: "vision", Weight: 1}}
+		b.s.Nodes[0].Shards = 2
+		on := func(key cluster.JobKey, tenant string, start cluster.Instant) cluster.Case {
+			c := running(key, 1, start)
+			c.Job.Holds[0].Size, c.Job.Holds[0].Index, c.Record.Tenant = half, []int{0}, tenant
+			if key < 3 {
+				c.Record.Slice = &cluster.Slice{Shards: 1}
+			}
+			return c
 		}
-		return c
-	}
-	ended := func(c cluster.Case, at cluster.Instant) cluster.Case {
-		c.Job.State, c.Job.End, c.Job.Holds = cluster.Done, at, nil
-		return c
-	}
-	heavy, light := on(1, "nlp", begin), on(2, "vision", begin)
-	b.look(0, heavy, light)
-	seconds := func(key int) int { return int(b.s.Cases[key-1].Record.Alloc+500) / 1000 }
-	b.look(minute, heavy, light)
-	if got := [2]int{seconds(1), seconds(2)}; got != [2]int{40, 20} {
-		t.Errorf("after a minute with weights 2 and 1 jobs are charged %d s of a GPU, want 40 and 20", got)
-	}
-	gone := ended(light, begin.Add(minute+minute/2))
-	other := on(3, "vision", begin.Add(minute+minute/2))
-	b.look(minute, heavy, gone, other)
-	if got := [3]int{seconds(1), seconds(2), seconds(3)}; got != [3]int{70, 30, 15} {
-		t.Errorf("when another job has taken the shards of the light one, jobs are charged %d s, want 70, 30 and 15", got)
-	}
-	if p := b.s.Ledger.Pools[0]; p.Tenants > p.Capacity || p.Idle < 0 || p.Tenants+p.Idle != p.Capacity {
-		t.Errorf("the pool has %+v", p)
+		ended := func(c cluster.Case, at cluster.Instant) cluster.Case {
+			c.Job.State, c.Job.End, c.Job.Holds = cluster.Done, at, nil
+			return c
+		}
+		heavy, light := on(1, "nlp", begin), on(2, "vision", begin)
+		b.look(0, heavy, light)
+		seconds := func(key int) int { return int(b.s.Cases[key-1].Record.Alloc+500) / 1000 }
+		b.look(minute, heavy, light)
+		if got := [2]int{seconds(1), seconds(2)}; got != [2]int{40, 20} {
+			t.Errorf("after a minute with weights 2 and 1 jobs are charged %d s of a GPU, want 40 and 20", got)
+		}
+		gone := ended(light, begin.Add(minute+minute/2))
+		other := on(3, "vision", begin.Add(minute+minute/2))
+		b.look(minute, heavy, gone, other)
+		if got := [3]int{seconds(1), seconds(2), seconds(3)}; got != [3]int{70, 30, 15} {
+			t.Errorf("when another job has taken the shards of the light one, jobs are charged %d s, want 70, 30 and 15", got)
+		}
+		if p := b.s.Ledger.Pools[0]; p.Tenants > p.Capacity || p.Idle < 0 || p.Tenants+p.Idle != p.Capacity {
+			t.Errorf("the pool has %+v", p)
+		}
 	}
 }

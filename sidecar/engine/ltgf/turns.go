@@ -22,18 +22,18 @@ func (t *turns) look(s *cluster.Snapshot, records []cluster.Record) {
 }
 
 // until gives what a running job has had since the last look, as it counts. If another job has begun on its GPU meanwhile, its turn may have ended: of its
-// part and its shards the lesser one counts, so that no GPU counts twice.
-func (t *turns) until(r *cluster.Record, j *cluster.Job) []cluster.Holding {
+// part and its shards the lesser one counts, so that no GPU counts twice; less reports that these are the shards.
+func (t *turns) until(r *cluster.Record, j *cluster.Job) (had []cluster.Holding, less bool) {
 	has := r.Slice.Has(j.Holds)
 	if t.sums == nil || len(has) != 1 || has[0].Size.Part <= j.Holds[0].Size.Part {
-		return has
+		return has, false
 	}
 	for d := range j.Holds[0].Devices() {
 		if t.sums[d] > cluster.WholeGPU {
-			return j.Holds
+			return j.Holds, true
 		}
 	}
-	return has
+	return has, false
 }
 
 // begin sets the turns from now on, and what jobs have by that.
