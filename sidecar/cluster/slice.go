@@ -44,6 +44,8 @@ type Slice struct {
 	Paused bool `json:"paused,omitempty"`
 	Taken  int  `json:"taken,omitempty"`
 	Told   bool `json:"told,omitempty"`
+	// Over is by how much its last turn was too long, since it ended with a round: its next turn is shorter by that.
+	Over Span `json:"over,omitempty"`
 	// Turn is its turn on its GPU, where turns are not equal.
 	Turn Turn `json:"turn,omitzero"`
 	// Pair is how it does beside its partner; nil = not known. Replace it, never modify it.
@@ -65,8 +67,8 @@ func (t Turn) Time(jobs int) MicroGPU {
 	return MicroGPU(MulDiv(int64(WholeGPU), int64(t.Lasts), int64(t.Lasts+t.Away)))
 }
 
-// Lasts gives the length of a job's turn.
-func (s *Slices) Lasts(of *Slice) Span { return cmp.Or(of.Turn.Lasts, s.Quantum) }
+// Lasts gives the length of a job's present or next turn.
+func (s *Slices) Lasts(of *Slice) Span { return cmp.Or(of.Turn.Lasts, s.Quantum) - of.Over }
 
 // Has gives the holdings of a job as they count in accounts: where turns are not equal, with its part of its GPU in place of that of its shards. Of a
 // job that takes no turns, s is nil.

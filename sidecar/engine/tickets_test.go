@@ -68,6 +68,27 @@ func TestSlicesByWeight(t *testing.T) {
 	}
 }
 
+// Rounds are ten seconds apart. Turns that are no multiple of that are as long as they should be in the mean.
+func TestTurnsBetweenRounds(t *testing.T) {
+	for _, c := range []struct {
+		x, y    int64 // weights
+		quantum cluster.Span
+	}{{334, 333, 30 * cluster.Second}, {51, 50, 30 * cluster.Second}, {51, 50, cluster.Minute}, {11, 10, cluster.Minute}, {7, 4, 45 * cluster.Second}, {11, 9, 45 * cluster.Second}, {1, 1, 35 * cluster.Second}} {
+		w := slicedOn(t, simtest.Nodes("n", "v100", 1, 1))
+		w.Rules.Weights = map[string]int64{"x": c.x, "y": c.y}
+		w.Settings.Slices.Quantum = c.quantum
+		x, y := shares(w, "x", 1, modest)[0], shares(w, "y", 1, modest)[0]
+		w.Run(20 * cluster.Minute)
+		didX, didY := w.Progress(x), w.Progress(y)
+		w.Run(2 * cluster.Hour)
+		didX, didY = w.Progress(x)-didX, w.Progress(y)-didY
+		got, want := float64(didX)/float64(didX+didY), float64(c.x)/float64(c.x+c.y)
+		if got < want-0.01 || got > want+0.01 {
+			t.Errorf("weights %d and %d with turns of %s: x did %.3f of the work, want %.3f", c.x, c.y, c.quantum, got, want)
+		}
+	}
+}
+
 // A light job is suspended for five minutes at most, and so has more than its part where that is small. A heavier tenant lends as much as it leaves to it,
 // and nothing counts as lent where turns give each tenant what it is due.
 func TestSlicesOfALightTenant(t *testing.T) {

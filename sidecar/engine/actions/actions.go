@@ -57,7 +57,7 @@ func (x *Workspace) List(in *Input, beneficiaries *round.Beneficiaries, out []cl
 	out = w.raise(out, cluster.ReasonFence)
 	out = w.handOvers(out)
 	out = w.raise(out, cluster.ReasonHandOver)
-	out = (&turns{in, &x.gates}).list(w, out)
+	out = (&turns{in: in, gate: &x.gates}).list(w, out)
 	out = w.notices(out)
 	out = w.gates(out)
 	out = w.tidy(out)

@@ -16,11 +16,13 @@ const BetweenSwitches = 3 * cluster.Second
 type turns struct {
 	in   *Input
 	gate *gates
+	over map[int]cluster.Span // by case: by how much its turn that ends now was too long
 }
 
 // list ends the turns that have lasted, and begins those of the partners: first all ends, then all beginnings. A job without a partner, before
 // its requeue, or that is no longer acted on, has no turns: it runs.
 func (t *turns) list(w *writer, out []cluster.Action) []cluster.Action {
+	t.over = map[int]cluster.Span{}
 	of := map[cluster.Device][]int{}
 	var gpus []cluster.Device
 	var resumes []int
@@ -86,8 +88,12 @@ func (t *turns) next(on []int) int {
 		return -1
 	}
 	had := slices.IndexFunc(on, func(i int) bool { return of(i).Runs && !t.in.In.Snapshot.Cases[i].Job.Paused })
-	if had >= 0 && t.in.In.Now.Sub(t.since(on[had], on)) < s.Lasts(of(on[had])) {
-		return on[had]
+	if had >= 0 {
+		over := t.in.In.Now.Sub(t.since(on[had], on)) - s.Lasts(of(on[had]))
+		if over < 0 {
+			return on[had]
+		}
+		t.over[on[had]] = min(over, t.in.In.Settings.Interval) // it is more if no round was made in time
 	}
 	next := -1 // the one that has waited longest, but not the last one, even if its owner has suspended it
 	for _, i := range on {
@@ -151,11 +157,11 @@ func (t *turns) note(i int, runs bool) {
 func (t *turns) turn(i int, runs bool) {
 	g, j := t.gate.of(i), &t.in.In.Snapshot.Cases[i].Job
 	now := *g.Slice
-	switch now.Runs, now.At = runs, t.in.In.Now; {
-	case runs:
+	now.Runs, now.At = runs, t.in.In.Now
+	if runs {
 		now.Paused, now.Ran, now.Took = false, 0, 0
-	case now.Ran == 0:
-		now.Ran = max(j.Ran(t.in.In.Now), 1)
+	} else {
+		now.Ran, now.Over = cmp.Or(now.Ran, max(j.Ran(t.in.In.Now), 1)), t.over[i]
 	}
 	g.Slice = &now
 	t.gate.set(g)
