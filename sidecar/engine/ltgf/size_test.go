@@ -151,3 +151,43 @@ func TestTurnsAreCharged(t *testing.T) {
 		}
 	}
 }
+
+// Where a job is not acted on, or has notice, all jobs of its GPU run and share it. So their parts are equal then, whatever their weights.
+func TestTurnsOfJobsThatAllRun(t *testing.T) {
+	const minute = cluster.Minute
+	for name, change := range map[string]func(*cluster.Snapshot){
+		"a site that only observes": func(s *cluster.Snapshot) { s.Cases[0].Control = cluster.ObserveOnly },
+		"an exempt job": func(s *cluster.Snapshot) {
+			s.Overrides = []cluster.Override{{Kind: cluster.Exempt, Scope: "job", Name: "1", Until: begin.Add(cluster.Hour)}}
+		},
+		"a job that has notice": func(s *cluster.Snapshot) {
+			s.Leases = []cluster.Lease{{Job: 1, State: cluster.Noticed, Pool: "v100", Size: cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}}}
+		},
+		"an owner that resumes a job": func(s *cluster.Snapshot) { s.Cases[0].Record.Slice = &cluster.Slice{Shards: 1, Taken: 3} },
+	} {
+		b := open(t, 1)
+		b.s.Settings.Slices = &cluster.Slices{Quantum: minute}
+		b.s.Tenants = []cluster.Tenant{{Name: "nlp", Weight: 5}, {Name: "vision", Weight: 1}}
+		b.s.Nodes[0].Shards = 2
+		var cases []cluster.Case
+		for k, tenant := range []string{"nlp", "vision"} {
+			c := running(cluster.JobKey(k+1), 1, begin)
+			c.Job.Holds[0].Size, c.Job.Holds[0].Index = cluster.Size{Devices: 1, Part: cluster.WholeGPU / 2}, []int{0}
+			c.Record.Tenant, c.Record.Slice = tenant, &cluster.Slice{Shards: 1}
+			cases = append(cases, c)
+		}
+		b.look(0, cases...)
+		b.look(minute, cases...)
+		before := [2]cluster.GPUTime{b.record(1).Alloc, b.record(2).Alloc}
+		if before[0] < 4*before[1] {
+			t.Errorf("with weights 5 and 1 jobs are charged %d", before)
+		}
+		change(&b.s)
+		cases[0].Control = b.s.Cases[0].Control
+		b.look(0, cases...)
+		b.look(minute, cases...)
+		if got := [2]cluster.GPUTime{b.record(1).Alloc - before[0], b.record(2).Alloc - before[1]}; got != [2]cluster.GPUTime{30_000, 30_000} {
+			t.Errorf("%s: jobs that all run are charged %d in a minute, want half of it each", name, got)
+		}
+	}
+}

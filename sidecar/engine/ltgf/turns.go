@@ -1,6 +1,7 @@
 package ltgf
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -58,15 +59,26 @@ func (t *turns) begin(s *cluster.Snapshot, records []cluster.Record) {
 }
 
 // turnsNow gives by case the turns that are not equal, of the jobs that run on a GPU where only such jobs are. Turns are equal where an owner resumes a job in
-// the turns of others: it then has as much of the GPU as these, and pays for that.
+// the turns of others: it then has as much of the GPU as these, and pays for that. They are equal, too, where a job is not acted on or has notice, so that all
+// run.
 func turnsNow(s *cluster.Snapshot, records []cluster.Record) map[int]cluster.Turn {
 	now := map[int]cluster.Turn{}
 	if s.Settings.Slices == nil {
 		return now
 	}
+	orders := cluster.OverridesOf(s.Overrides, s.Now)
+	takes := func(i int) bool {
+		c, r := &s.Cases[i], &records[i]
+		order, _ := orders.Of(r)
+		l, leased := slices.BinarySearchFunc(s.Leases, r.Key, func(l cluster.Lease, job cluster.JobKey) int { return cmp.Compare(l.Job, job) })
+		if leased && (s.Leases[l].State == cluster.Noticed || s.Leases[l].State == cluster.Ending) {
+			return false
+		}
+		return r.Slice != nil && !r.Slice.ResumedByOwner() && c.Job.State == cluster.Running && len(c.Job.Holds) == 1 && c.Control == cluster.FullControl && order == nil
+	}
 	on, others := map[cluster.Device][]int{}, map[cluster.Device]bool{}
 	parts(s, nil, func(i int, at cluster.Device, _ cluster.MicroGPU) {
-		if c := &s.Cases[i]; records[i].Slice != nil && c.Job.State == cluster.Running && len(c.Job.Holds) == 1 && !records[i].Slice.ResumedByOwner() {
+		if takes(i) {
 			on[at] = append(on[at], i)
 		} else {
 			others[at] = true
