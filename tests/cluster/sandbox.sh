@@ -26,7 +26,7 @@ share log var/log/slurm
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 if [ "$group" != - ]; then
-	mkdir "$group"
+	mkdir -p "$group" # one of the name may have been killed
 	mount -t tmpfs -o mode=0755 tmpfs "$root/sys/fs/cgroup"
 	mkdir "$root/sys/fs/cgroup/freezer"
 	mount --bind "$group" "$root/sys/fs/cgroup/freezer"
