@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestFrozenTurns(t *testing.T) {
 		r.govern()
 		r.heard()
 		of := r.shares(daemonizes, "--gres=gpu:1")
+		r.begin(maps.Keys(of))
 		count := func(id string) int { return strings.Count(r.output(of[id], "count-"+id), "\n") }
 		r.until("both take turns", 3*time.Minute, func() bool {
 			for id := range of {

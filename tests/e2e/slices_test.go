@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,13 +27,21 @@ func inTurns(gpus int) testcluster.Options {
 		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: gpus, Shards: 4 * gpus}}}
 }
 
-// shares submits a job that may take turns for each tenant, with further options, and returns their users by job.
+// shares submits a job that may take turns for each tenant, with further options, and returns their users by job. They are held: see begin.
 func (r *rig) shares(script string, args ...string) map[string]string {
 	of := map[string]string{}
 	for user, tenant := range map[string]string{"alice": "nlp", "bob": "vision"} {
-		of[r.submit(user, script, append([]string{"-A", tenant, "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"}, args...)...)] = user
+		of[r.submit(user, script, append([]string{"-A", tenant, "--hold", "--requeue", "--comment=share=yes,mem.v100=14g,saves=term"}, args...)...)] = user
 	}
 	return of
+}
+
+// begin releases held jobs all at once. One that a round finds alone starts on a whole GPU, and shares it only after its next start.
+func (r *rig) begin(jobs iter.Seq[string]) {
+	r.t.Helper()
+	if out, err := r.Exec(r.ctx(), "root", "scontrol", "release", strings.Join(slices.Sorted(jobs), ",")); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
 }
 
 // counts is a job that counts tenths of seconds in which it goes on.
@@ -55,6 +64,7 @@ func TestSlices(t *testing.T) {
 				of[id], asked[id] = user, gres
 			}
 		}
+		r.begin(maps.Keys(of))
 		within(t, "alice's part of what jobs did [%]", r.alicesPart(of, quantum, 2), 50, 10)
 
 		// Jobs that want whole GPUs take their turn: those that leave ask for what their users wrote.
@@ -162,6 +172,7 @@ func TestSlicesByWeight(t *testing.T) {
 		r.govern()
 		r.heard()
 		of := r.shares(counts, "--gres=gpu:1")
+		r.begin(maps.Keys(of))
 		within(t, "alice's part of what jobs did [%]", r.alicesPart(of, quantum, 1), 100*2./3, 7)
 		received := map[string]cluster.GPUTime{}
 		r.poll("four quanta pass", time.Minute, time.Second, func() bool {
@@ -243,6 +254,7 @@ func TestJobsPart(t *testing.T) {
 		r.heard()
 		of := r.shares(counts, "--gres=gpu:1")
 		maps.Copy(of, r.shares(counts, "--gres=gpu:1"))
+		r.begin(maps.Keys(of))
 		r.until("all take turns", 3*time.Minute, func() bool {
 			for id := range of {
 				if r.count(cluster.Suspend, id) == 0 {
@@ -337,6 +349,7 @@ func TestPairs(t *testing.T) {
 		both := func(name string) (ids []string) {
 			r.shut()
 			ids = slices.Sorted(maps.Keys(r.shares(pairsUp, "-J", name, "--gres=gpu:1")))
+			r.begin(slices.Values(ids))
 			r.govern()
 			return ids
 		}
@@ -441,6 +454,7 @@ func TestSlicesAfterAKill(t *testing.T) {
 		for range 3 {
 			ids = slices.AppendSeq(ids, maps.Keys(r.shares(counts, "--gres=gpu:1")))
 		}
+		r.begin(slices.Values(ids))
 		suspended := func() (n int) {
 			for _, id := range ids {
 				if r.state(id) == "SUSPENDED" {
