@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
