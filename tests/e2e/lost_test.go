@@ -85,7 +85,7 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 
 		// The books must have the GPU time of slurmdbd, or that up to slurmctld's start.
 		want := map[string]float64{}
-		for line := range strings.Lines(r.asks("root", "env SLURM_TIME_FORMAT=%s sacct -a -D -X -n -P -S "+since.Format("2006-01-02T15:04:05")+" -o account,state,start,end")) {
+		for line := range strings.Lines(r.asks("root", "env SLURM_TIME_FORMAT=%s sacct -a -D -X -n -P -S "+since.Format("2006-01-02T15:04:05")+" -o account,state,start,end,alloctres")) {
 			f := strings.Split(strings.TrimSpace(line), "|")
 			start, _ := strconv.ParseFloat(f[2], 64) // 0 = it never began
 			end, _ := strconv.ParseFloat(f[3], 64)
@@ -95,7 +95,7 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 			if end == 0 {
 				end = float64(boot.Unix())
 			}
-			want[f[0]] += end - start
+			want[f[0]] += (end - start) * float64(gpusOf(f[4])) // a term may have ended, and the job of four GPUs begun
 			t.Logf("by slurmdbd: %s, counted for %.0f s", strings.TrimSpace(line), end-start)
 		}
 		for _, tenant := range []string{"nlp", "vision"} {

@@ -79,18 +79,26 @@ func TestSlurmPreemptsByItself(t *testing.T) {
 				x := r.lastCase(id)
 				return x.Job.Locked || x.Job.Eligible > cluster.InstantOf(time.Now()).Add(5*cluster.Second)
 			}
-			// Slurm may start the first one itself, before a round has gated it.
-			r.until("two run, one of them at least by a grant, and one is gated", time.Minute, func() bool {
-				runs := 0
+			// Slurm may start both itself before a round has gated them.
+			running := func() (ids []string, is bool) {
+				waits = ""
 				for _, id := range jobs {
 					if r.state(id) == "RUNNING" {
-						runs++
+						ids = append(ids, id)
 					} else if r.seen(id) && gated(id) {
 						waits = id
 					}
 				}
-				return runs == 2 && waits != "" && r.count(cluster.Grant, "") > 0
-			})
+				return ids, len(ids) == 2 && waits != ""
+			}
+			r.until("two run and one is gated", time.Minute, func() bool { _, is := running(); return is })
+			ran, _ := running()
+			if _, err := r.Exec(r.ctx(), "root", "scancel", ran[0]); err != nil {
+				t.Fatal(err)
+			}
+			r.until("the one that waited runs by a grant", time.Minute, func() bool { return r.state(waits) == "RUNNING" && r.count(cluster.Grant, "") > 0 })
+			jobs = []string{ran[1], waits, r.submit("alice", sleeps(900), "--gres=gpu:4", "-N", "1")}
+			r.until("a new one is gated", time.Minute, func() bool { _, is := running(); return is })
 
 			reconfigure(string(preempts))
 			r.until("the waiting job is Slurm's", 40*time.Second, func() bool { return events() == 3 && r.lastCase(waits).Control == cluster.ObserveOnly && !gated(waits) })
