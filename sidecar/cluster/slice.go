@@ -150,9 +150,9 @@ func SliceOf(r Request, shards int, part MicroGPU) Request {
 const LeastTogether = 1.2
 
 // Together gives how much two jobs do on a GPU, as a multiple of one alone, by the parts of their speeds that they keep beside each other: at the same time,
-// or 1 in turns, if one is slower than that.
-func Together(a, b float64) float64 {
-	if min(a, b) < 0.5 {
+// or 1 in turns, if one is slower than that. In turns a has this part of the time.
+func Together(a, b, part float64) float64 {
+	if a < part || b < 1-part {
 		return 1
 	}
 	return a + b

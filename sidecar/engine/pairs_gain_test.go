@@ -75,8 +75,7 @@ func TestGainByReportsOfPairs(t *testing.T) {
 			ids := map[string][]cluster.JobID{}
 			for range jobs {
 				for _, tenant := range []string{"x", "y"} {
-					ids[tenant] = append(ids[tenant], w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest + ",kind=" + tenant,
-						Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour}))
+					ids[tenant] = append(ids[tenant], pairs(w, tenant))
 				}
 			}
 			w.Loop.Cluster = &reporter{w.Virtual, ids["x"], x.beside, x.alone, map[cluster.JobID]float64{}, map[cluster.JobID]float64{}}

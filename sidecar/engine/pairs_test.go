@@ -23,25 +23,36 @@ import (
 // paired returns a world of one node with two GPUs, on which jobs may run at the same time, and two jobs of each of two tenants. Beside a job of
 // the other tenant, those of x have the speed x, and those of y the speed y, in percent.
 func paired(t *testing.T, x, y int) (w *simtest.World, ids map[string][]cluster.JobID) {
-	w = sliced(t, 1)
+	w, ids = pairedOn(t, 2, x, y), map[string][]cluster.JobID{}
+	for range 2 {
+		for _, tenant := range []string{"x", "y"} {
+			ids[tenant] = append(ids[tenant], pairs(w, tenant))
+		}
+	}
+	return w, ids
+}
+
+// pairedOn is paired with so many GPUs, and without jobs.
+func pairedOn(t *testing.T, gpus, x, y int) *simtest.World {
+	w := slicedOn(t, simtest.Nodes("n", "v100", 1, gpus))
 	w.Settings.Slices.Pairs = true
 	w.Settings.Across = cluster.AnyUser
 	w.Reports = 10 * cluster.Second
 	speeds := map[string]int{"x": x, "y": y}
-	w.Beside, ids = sim.Beside{}, map[string][]cluster.JobID{}
+	w.Beside = sim.Beside{}
 	for _, other := range []string{"x", "y"} {
 		w.Beside[sim.Task{Kind: other, GPUs: 1}] = sim.Speeds{}
 		for own, speed := range speeds {
 			w.Beside[sim.Task{Kind: other, GPUs: 1}][sim.Task{Kind: own, GPUs: 1}] = map[string]sim.Rate{"v100": {Speed: sim.Reference * sim.Speed(speed) / 100}}
 		}
 	}
-	for range 2 {
-		for _, tenant := range []string{"x", "y"} {
-			ids[tenant] = append(ids[tenant], w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest + ",kind=" + tenant,
-				Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour}))
-		}
-	}
-	return w, ids
+	return w
+}
+
+// pairs submits a job of a tenant's own kind that may share a GPU.
+func pairs(w *simtest.World, tenant string) cluster.JobID {
+	return w.Virtual.Submit(sim.Work{Name: "train", Kind: tenant, User: tenant + "_user", Account: tenant, Partition: "gpu", Comment: modest + ",kind=" + tenant,
+		Request: cluster.Request{Size: cluster.Whole(1), Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 1024}, Runs: 1000 * cluster.Hour})
 }
 
 // Two jobs run at the same time if neither is slower by that than in turns, and only if they report their progress. An event tells it once.
@@ -131,6 +142,28 @@ func TestPairsAreRemembered(t *testing.T) {
 			w.Cancel(id)
 		}
 		w.Run(cluster.Minute)
+	}
+}
+
+// A heavy tenant's job is not put again beside one that leaves it less than its part of the turns: they would only take turns. With equal weights it is.
+func TestPairsByWeight(t *testing.T) {
+	for _, c := range []struct {
+		weight int64 // of x
+		want   bool  // they are put on one GPU again
+	}{{1, true}, {2, false}} {
+		w := pairedOn(t, 1, 62, 90)
+		w.Rules.Weights = map[string]int64{"x": c.weight, "y": 1}
+		for round, want := range []bool{true, c.want} {
+			jobs := []cluster.JobID{pairs(w, "x"), pairs(w, "y")}
+			w.Run(cluster.Hour)
+			for _, id := range jobs {
+				if got := w.Record(id).Slice != nil; got != want {
+					t.Errorf("weight %d, round %d: job %s shares its GPU: %v, want %v", c.weight, round, id, got, want)
+				}
+				w.Cancel(id)
+			}
+			w.Run(cluster.Minute)
+		}
 	}
 }
 

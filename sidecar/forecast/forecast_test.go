@@ -3,6 +3,7 @@ package forecast
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -382,6 +383,8 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 		paired := 0
 		if w.snap.Cells == nil && rapid.Bool().Draw(t, "slices") {
 			w.mayTakeTurns(rapid.IntRange(2, 3).Draw(t, "jobs on a GPU"))
+			w.snap.Tenants[0].Weight = rapid.Int64Range(1, 4).Draw(t, "weight")
+			w.snap.Settings.Across = cluster.AnyUser
 		}
 		w.snap.Settings.StopAllowance = rapid.SampledFrom([]cluster.Span{0, 15 * cluster.Minute}).Draw(t, "allowance")
 		s, h := survey(&w.snap, &w.plan), learn(&p)
@@ -430,10 +433,17 @@ func TestRunsKeepTheirBooks(t *testing.T) {
 					if n < 2 || n > r.set.Slices.Most() || all[n-1].mate != l.id || o.phase != runs || o.holds[0].node != l.holds[0].node || l.gpus > r.sharing.unit/int32(n) || l.speed != timeOf(r, all) {
 						t.Fatalf("job %d takes turns with job %d: %+v, %+v", l.id, o.id, l, o)
 					}
-				} else if l.speed != 1 {
+					parts := int32(0)
+					for _, o := range all {
+						parts += o.gpus
+					}
+					if want := timeOf(r, all) * float64(parts); timeOf(r, all) != 1/float64(n) && math.Abs(l.counts()-want) > 0.001 {
+						t.Fatalf("job %d counts %v of %d units, want %v", l.id, l.counts(), parts, want)
+					}
+				} else if l.speed != 1 || l.turn != 0 {
 					t.Fatalf("job %d, which takes no turns, goes on at a pace of %v", l.id, l.speed)
 				}
-				holds[l.tenant] += float64(sum)
+				holds[l.tenant] += float64(sum) + l.turn
 			}
 			for n := range used {
 				size := r.nodes[n].size

@@ -95,7 +95,7 @@ func (h *queueOf[T]) pop() T {
 func (r *run) rank(l *life) float64 {
 	got := l.got
 	if l.phase == runs {
-		got += float64(l.gpus) * float64(r.now.Sub(l.start))
+		got += l.counts() * float64(r.now.Sub(l.start))
 	}
 	if l.order != nil {
 		return float64(l.order[expect.ClassOf(cluster.GPUTime(got/float64(r.sharing.unit)))])

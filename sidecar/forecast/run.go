@@ -23,9 +23,10 @@ const (
 type life struct {
 	*job
 	id        int32
-	gpus      int32 // that it holds or wants: a part of its GPU while it takes turns
-	mate      int32 // the next of the jobs on its GPU, in a ring; -1 = it takes no turns
-	half      bool  // it takes turns, or did before the others left
+	gpus      int32   // that it holds or wants: a part of its GPU while it takes turns
+	mate      int32   // the next of the jobs on its GPU, in a ring; -1 = it takes no turns
+	turn      float64 // so much more than its part of the GPU it counts in accounts, by its part of the turns
+	half      bool    // it takes turns, or did before the others left
 	phase     phase
 	version   int32           // grows whenever it starts, stops or ends, or goes on at another pace
 	left      cluster.Span    // work left since then, as time on the reference model
@@ -166,7 +167,13 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 		j := &s.jobs[i]
 		r.startAt[i], r.endAt[i] = beyond, beyond
 		all[i] = life{job: j, id: int32(i), gpus: j.gpus, mate: j.mate, began: j.began, spent: j.spent, got: j.received, served: j.served, owed: j.due, listed: -1}
+		if j.running {
+			all[i].gpus, all[i].half = j.held, j.half
+		}
 		r.lives = append(r.lives, &all[i])
+	}
+	for i := range all {
+		countTurns(r, &all[i])
 	}
 	for i := range s.jobs {
 		j, l := &s.jobs[i], &all[i]
@@ -181,8 +188,7 @@ func newRun(s *site, h *history, number, seed uint64, horizon cluster.Span, clos
 		switch {
 		case j.running:
 			r.startAt[i] = 0
-			l.gpus, l.half = j.held, j.half
-			here := float64(l.gpus) * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
+			here := l.counts() * float64(s.now.Sub(j.start)) // received in this attempt, which owes and rank add
 			l.start, l.owed, l.got = j.start, j.due+here, max(j.received-here, 0)
 			r.join(l)
 			l.holds = append(l.holds, j.holds...)
@@ -377,7 +383,7 @@ func (r *run) owes(l *life) float64 {
 	}
 	out := l.owed + r.clocks[l.tenant].of(l.job.gpus)
 	if l.phase == runs {
-		out -= float64(l.gpus) * float64(r.now.Sub(l.start))
+		out -= l.counts() * float64(r.now.Sub(l.start))
 	}
 	return out
 }
@@ -392,7 +398,7 @@ func (r *run) begin(l *life) {
 		r.on[h.node] = append(r.on[h.node], l.id)
 	}
 	if l.tenant >= 0 {
-		r.account(l.tenant, pool).holds += float64(l.gpus)
+		r.account(l.tenant, pool).holds += l.counts()
 		if l.first {
 			r.account(l.tenant, pool).firsts += l.gpus
 		}
@@ -434,7 +440,7 @@ func (r *run) leave(l *life) {
 		use(r.inUse, r.quotas[l.quota], -1)
 	}
 	if l.tenant >= 0 {
-		r.account(l.tenant, pool).holds -= float64(l.gpus)
+		r.account(l.tenant, pool).holds -= l.counts()
 		if l.first {
 			r.account(l.tenant, pool).firsts -= l.gpus
 		}
@@ -492,8 +498,8 @@ func (r *run) halt(l *life) {
 	worked := min(max(r.now.Sub(l.since)-l.lag-lost, 0), cluster.Span(float64(l.left)/l.speed))
 	l.left = max(l.left-cluster.Span(float64(worked)*l.speed), cluster.Second)
 	l.began += ran
-	l.got += float64(l.gpus) * float64(l.worked+worked)
-	l.owed -= float64(l.gpus) * float64(l.worked+worked)
+	l.got += l.counts() * float64(l.worked+worked)
+	l.owed -= l.counts() * float64(l.worked+worked)
 	l.spent += cost
 	pool := r.nodes[l.holds[0].node].pool
 	r.stops[pool] -= float64(l.gpus) * float64(cost)

@@ -2,16 +2,16 @@ package forecast
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/tickets"
 )
 
-// Jobs that take turns go on at the part of their pace that package tickets gives them: two equal ones at half, three at a third. They count with equal parts
-// of their GPU, as they have of its shards. As in package share, a
-// job that has found no GPU is put to one of its tenant that has just started, or to those on a GPU with room after turns; then to one of a tenant that
-// holds more than it is due, if its own holds less.
+// Jobs that take turns go on at the part of their pace that package tickets gives them: two equal ones at half, three at a third. They have equal parts of
+// their GPU's shards, and count in accounts by their turns. As in package share, a job that has found no GPU is put to one of its tenant that has just
+// started, or to those on a GPU with room after turns; then to one of a tenant that holds more than it is due, if its own holds less.
 
 // sharing is how GPUs are shared.
 type sharing struct {
@@ -138,6 +138,34 @@ func timeOf(r *run, all []*life) float64 {
 	return 1 / float64(len(all))
 }
 
+// counts gives the units for which a job counts in accounts while it runs: its part of the GPU's time, if it takes turns.
+func (l *life) counts() float64 { return float64(l.gpus) + l.turn }
+
+// countTurns sets what a job in turns counts more than its part of the GPU: if turns are not equal, jobs divide the parts that all of them have. Parts of
+// units are exact, so that accounts add up.
+func countTurns(r *run, l *life) {
+	l.turn = 0
+	if l.mate < 0 {
+		return
+	}
+	all, sum := ring(r, l), int32(0)
+	for _, o := range all {
+		sum += o.gpus
+	}
+	if time := timeOf(r, all); time != 1/float64(len(all)) {
+		l.turn = math.Round((time*float64(sum)-float64(l.gpus))*1024) / 1024
+	}
+}
+
+// recount is countTurns for a job whose tenant's account has it.
+func recount(r *run, l *life) {
+	before := l.turn
+	countTurns(r, l)
+	if l.tenant >= 0 {
+		r.account(l.tenant, r.nodes[l.holds[0].node].pool).holds += l.turn - before
+	}
+}
+
 // part ends the turns of a job that has left its GPU.
 func part(r *run, l *life) {
 	if l.mate >= 0 {
@@ -147,10 +175,11 @@ func part(r *run, l *life) {
 			before.mate = -1
 		}
 		for _, o := range all[1:] {
+			recount(r, o)
 			repace(r, o)
 		}
 	}
-	l.mate, l.half, l.gpus = -1, false, l.job.gpus
+	l.mate, l.half, l.gpus, l.turn = -1, false, l.job.gpus, 0
 }
 
 // repace has a running job go on as fast as it is now.
@@ -185,6 +214,9 @@ func alone(r *run) {
 			}
 			if n := int32(len(ring(r, l))); l.gpus < r.sharing.unit/n && r.free[l.holds[0].node] >= r.sharing.unit/n-l.gpus {
 				resize(r, l, r.sharing.unit/n)
+				for _, o := range ring(r, l) {
+					recount(r, o)
+				}
 			}
 		}
 	}
@@ -248,6 +280,9 @@ func beside(r *run, hosts []*life, tenant, pool int32, own bool) []*life {
 		}
 		host.half, host.mate = true, guest.id
 		r.start(guest, []hold{{host.holds[0].node, part}})
+		for _, o := range ring(r, host) {
+			recount(r, o)
+		}
 		for _, o := range all {
 			repace(r, o)
 		}

@@ -186,8 +186,8 @@ func (r *run) offer(boundary bool) {
 				l.candidate = true
 				use(r.inUse, r.quotas[l.quota], -1)
 				q.running = append(q.running, id)
-				q.holds -= float64(l.gpus)
-				q.behind += float64(l.gpus) * left
+				q.holds -= l.counts()
+				q.behind += l.counts() * left
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (r *run) turnOf(l *life) turnKey {
 func (r *run) rho(l *life) float64 {
 	got := l.got
 	if l.phase == runs {
-		got += float64(l.gpus) * float64(r.now.Sub(l.start)-r.set.Threshold)
+		got += l.counts() * float64(r.now.Sub(l.start)-r.set.Threshold)
 	}
 	if got <= 0 {
 		return 0
@@ -268,7 +268,7 @@ func (r *run) lay() {
 		for _, id := range q.running {
 			all = append(all, place{behind, q.tenant, id, int32(len(all))})
 			if q.entitled > 0 {
-				behind -= float64(r.lives[id].gpus) * float64(r.set.Term) / q.entitled
+				behind -= r.lives[id].counts() * float64(r.set.Term) / q.entitled
 			}
 		}
 	}
@@ -493,9 +493,9 @@ func (r *run) renew(q *queue, l *life) {
 
 // pay charges a lease to its queue.
 func (r *run) pay(q *queue, l *life) {
-	q.holds += float64(l.gpus)
+	q.holds += l.counts()
 	if q.entitled > 0 {
-		q.behind -= float64(l.gpus) * float64(r.bound.Sub(r.now)) / q.entitled
+		q.behind -= l.counts() * float64(r.bound.Sub(r.now)) / q.entitled
 	}
 }
 

@@ -71,7 +71,7 @@ func pairRequest(table *trace.Throughputs, by string) cluster.AllocationRequest 
 			x, some := cluster.TypePair{A: a.Kind, B: b.Kind, PartA: make([]float64, len(q.Pools)), PartB: make([]float64, len(q.Pools))}, false
 			for p, m := range table.Models {
 				own, other := table.Beside(m, a, b)
-				if own, other = own/alone(a)[p], other/alone(b)[p]; cluster.Together(own, other) >= cluster.LeastTogether {
+				if own, other = own/alone(a)[p], other/alone(b)[p]; cluster.Together(own, other, 0.5) >= cluster.LeastTogether {
 					x.PartA[p], x.PartB[p], some = own, other, true
 				}
 			}

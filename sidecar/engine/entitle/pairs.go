@@ -69,7 +69,7 @@ func (x *bidder) pairs(bids []cluster.Bid) (out []cluster.TypePair) {
 				if !shared[p] {
 					continue
 				}
-				if own, with, known := x.speeds.Pairs.Beside(one, other, pool); known && cluster.Together(own, with) >= cluster.LeastTogether {
+				if own, with, known := x.speeds.Pairs.Beside(one, other, pool); known && cluster.Together(own, with, 0.5) >= cluster.LeastTogether {
 					t.PartA[p], t.PartB[p], some = own, with, true
 				}
 			}

@@ -206,7 +206,7 @@ func (p *slicer) does(h *sliceHost, i int) float64 {
 	if !known {
 		return untried
 	}
-	return cluster.Together(own, other)
+	return cluster.Together(own, other, p.turns.time(i, h.items[0]))
 }
 
 // await lets jobs that are granted a GPU start with a part of it, for jobs that have to leave theirs now: these can join when they wait.
