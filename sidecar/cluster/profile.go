@@ -31,6 +31,9 @@ const (
 	AcrossSwitches Kind = "(across switches)"
 )
 
+// OfNodes reports whether it stands for the nodes of a gang.
+func (k Kind) OfNodes() bool { return k == Scattered || k == AcrossSwitches }
+
 // Spread is the name in run times of GPUs of a model that a gang had on such nodes; "" = on others. No model has such a name.
 func Spread(model string, with Kind) string {
 	if with == "" {

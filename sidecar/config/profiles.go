@@ -44,6 +44,8 @@ type kindRate struct {
 	Rates  map[string]float64 `yaml:"rates"`
 	// Scattered is the part of its rate that a gang keeps on more nodes than it needs.
 	Scattered map[string]float64 `yaml:"scattered"`
+	// Across is the part that it keeps on its fewest nodes, under more switches than these need.
+	Across map[string]float64 `yaml:"across"`
 }
 
 // mostProfiles is more rules, or entries, than anyone writes by hand.
@@ -62,7 +64,7 @@ func LoadProfiles(path string) (*ProfileFile, error) {
 func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
 	f := &ProfileFile{Name: name, text: text, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins, keys: []string{"kinds.kind", "kinds.tenant", "kinds.user", "kinds.name",
-		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates", "profiles.scattered"}}
+		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates", "profiles.scattered", "profiles.across"}}
 	if root := r.parse(text); root != nil {
 		r.section(reflect.ValueOf(&f.profileText).Elem(), root, "")
 	}
@@ -119,7 +121,7 @@ func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster
 			r.wrong(f.line(x.key, key), x.key, "%v%s", err, tenantApart(x.name))
 		}
 	}
-	if len(k.Rates)+len(k.Scattered) == 0 {
+	if len(k.Rates)+len(k.Scattered)+len(k.Across) == 0 {
 		r.wrong(f.line(key+".rates", key), key+".rates", "names no GPU model; write rates: {v100: 12.5, k80: 2.1}, in steps a second of the whole gang")
 	}
 	of := cluster.Profile{Kind: cluster.KindOf(k.Tenant, k.Kind), Gang: k.Gang, Source: cluster.Declared, Basis: profile.File}
@@ -132,18 +134,32 @@ func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster
 		p.With, p.Model, p.Rate = with, model, k.Rates[model]
 		f.rate(r, key, join(key+".rates", model), p, said)
 	}
-	for _, model := range sortedKeys(k.Scattered) {
-		p, at := of, join(key+".scattered", model)
-		p.With, p.Model, p.Rate, p.Relative = cluster.Scattered, model, k.Scattered[model], true
-		switch {
-		case k.Beside != "":
-			r.wrong(f.line(at, key), at, "stands in an entry with beside; write it in one without: it is of jobs that have their GPUs to themselves")
-		case k.Gang < 2:
-			r.wrong(f.line(at, key), at, "is for a job of one GPU, which is on one node; write gang: 8, or as many GPUs as its jobs have")
-		case !(p.Rate > 0 && p.Rate <= 1):
-			r.wrong(f.line(at, key), at, "must be above 0 and at most 1, the part of its rate that a gang keeps on more nodes than it needs, got %v", p.Rate)
-		default:
-			f.rate(r, key, at, p, said)
+	f.parts(r, key, k, of, said)
+}
+
+// parts reads what gangs of one entry of profiles keep of their rates on other nodes.
+func (f *ProfileFile) parts(r *reader, key string, k *kindRate, p cluster.Profile, said map[cluster.Profile]int) {
+	for _, x := range []struct {
+		name, where string
+		with        cluster.Kind
+		parts       map[string]float64
+	}{
+		{"scattered", "on more nodes than it needs", cluster.Scattered, k.Scattered},
+		{"across", "under more switches than its nodes need", cluster.AcrossSwitches, k.Across},
+	} {
+		for _, model := range sortedKeys(x.parts) {
+			at := join(key+"."+x.name, model)
+			p.With, p.Model, p.Rate, p.Relative = x.with, model, x.parts[model], true
+			switch {
+			case k.Beside != "":
+				r.wrong(f.line(at, key), at, "stands in an entry with beside; write it in one without: it is of jobs that have their GPUs to themselves")
+			case k.Gang < 2:
+				r.wrong(f.line(at, key), at, "is for a job of one GPU, which is on one node; write gang: 8, or as many GPUs as its jobs have")
+			case !(p.Rate > 0 && p.Rate <= 1):
+				r.wrong(f.line(at, key), at, "must be above 0 and at most 1, the part of its rate that a gang keeps %s, got %v", x.where, p.Rate)
+			default:
+				f.rate(r, key, at, p, said)
+			}
 		}
 	}
 }

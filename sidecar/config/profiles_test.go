@@ -29,6 +29,7 @@ func TestProfiles(t *testing.T) {
 		return cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Rate: rate, Source: cluster.Declared, Basis: profile.File}
 	}
 	want := []cluster.Profile{entry("nlp/bert", "", "k80", 8, 0), entry("nlp/bert", "", "v100", 8, 31),
+		{Kind: "nlp/bert", With: cluster.AcrossSwitches, Model: "v100", Gang: 8, Rate: 0.8, Relative: true, Source: cluster.Declared, Basis: profile.File},
 		{Kind: "nlp/bert", With: cluster.Scattered, Model: "v100", Gang: 8, Rate: 0.4, Relative: true, Source: cluster.Declared, Basis: profile.File},
 		entry("resnet50", "", "k80", 1, 2.1), entry("resnet50", "", "v100", 1, 12.5), entry("resnet50", "lstm", "v100", 1, 9.8)}
 	if d := cmp.Diff(want, f.Profiles); d != "" {
@@ -80,6 +81,10 @@ profiles:
   - {kind: g, gang: 2, beside: r, scattered: {v100: 0.5}}
   - {kind: g, gang: 2, scattered: {v100: 0.5}}
   - {kind: g, gang: 2, rates: {v100: 8}, scattered: {v100: 0.5}}
+  - {kind: g, across: {v100: 0.5}}
+  - {kind: g, gang: 2, across: {v100: 0.5, k80: -1}}
+  - {kind: g, gang: 2, across: {v100: 0.4}}
+  - {kind: g, gang: 4, beside: r, across: {v100: 0.5}}
 `, []string{
 			`p.yaml:2: kinds[0].kind: "a b" is no kind`,
 			`p.yaml:3: kinds[1]: fits every job`,
@@ -100,6 +105,10 @@ profiles:
 			`p.yaml:29: profiles[10].scattered.v100: must be above 0 and at most 1`,
 			`p.yaml:30: profiles[11].scattered.v100: stands in an entry with beside`,
 			`p.yaml:32: profiles[13].scattered.v100: stands here for the second time, first in line 31; keep one`,
+			`p.yaml:33: profiles[14].across.v100: is for a job of one GPU, which is on one node; write gang: 8`,
+			`p.yaml:34: profiles[15].across.k80: must be above 0 and at most 1, the part of its rate that a gang keeps under more switches than its nodes need, got -1`,
+			`p.yaml:35: profiles[16].across.v100: stands here for the second time, first in line 34; keep one`,
+			`p.yaml:36: profiles[17].across.v100: stands in an entry with beside`,
 		}},
 		{"profiles:\n  - {kind: nlp/bert, rates: {v100: 1}}", []string{`p.yaml:2: profiles[0].kind: "nlp/bert" is no kind: write up to 64 letters, digits and ._-+#@: for one, and tenant: nlp beside it`}},
 		{"- a", []string{"p.yaml:1: keys are expected here"}},

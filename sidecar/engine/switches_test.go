@@ -5,9 +5,47 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
+
+// onTwo asks for two nodes of four GPUs, for a job of kind lm.
+func onTwo(j *sim.Work) {
+	j.Request, j.Comment = cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}, "kind=lm"
+}
+
+// Where the administrator declares the part that gangs keep across switches, the first one waits for nodes under one switch, for as long as it would lose on others.
+func TestDeclaredSwitches(t *testing.T) {
+	for _, c := range []struct {
+		part  float64
+		waits cluster.Span // it is expected to need ten minutes of one GPU, or 75 s
+	}{{0, 0}, {1, 0}, {0.2, 5 * minute}} {
+		nodes := simtest.Nodes("n", "v100", 4, 4)
+		for i := range nodes {
+			nodes[i].Switch = []string{"s1", "s2"}[i/2]
+		}
+		w := newWorldOn(t, simtest.Product(), nodes, "a")
+		w.Settings.ScatterWait, w.Gate = 8*hour, w.Settings.GateTTL
+		if c.part > 0 {
+			w.Rules.Profiles = []cluster.Profile{{Kind: "lm", With: cluster.AcrossSwitches, Model: "v100", Gang: 8, Rate: c.part, Relative: true, Source: cluster.Declared, Basis: profile.File}}
+		}
+		for _, node := range []int{0, 2} {
+			w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
+		}
+		w.Run(minute)
+		since := w.Now()
+		gang := w.submit("a", 8, hour, func(j *sim.Work) { onTwo(j); j.NoRequeue = true })
+		if w.Run(minute); c.waits > 0 {
+			w.why(gang, cluster.ReasonTogether)
+		}
+		w.Run(c.waits)
+		w.state(gang, cluster.Running)
+		if began := w.Job(gang).Start.Sub(since); began < c.waits || began > c.waits+minute {
+			t.Errorf("%v: it began after %s, want %s", c.part, began, c.waits)
+		}
+	}
+}
 
 // Gangs of a type report a tenth of their steps while they are under two switches. Once both speeds are known, a gang that finds an idle node under each
 // waits for two under one, at most for what it would lose. Under one switch, or where switches are unknown, or where none may wait, it begins at once.
@@ -46,10 +84,7 @@ func TestWaitsForOneSwitch(t *testing.T) {
 				w.submit("a", 4, runs, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
 			}
 			gang := func() cluster.JobID {
-				return w.submit("a", 8, hour, func(j *sim.Work) {
-					j.Request = cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}
-					j.Comment, j.NoRequeue = "kind=lm", true
-				})
+				return w.submit("a", 8, hour, func(j *sim.Work) { onTwo(j); j.NoRequeue = true })
 			}
 			runs := func(id cluster.JobID, want ...int) {
 				t.Helper()

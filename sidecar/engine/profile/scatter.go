@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Scattering has the declared parts of their throughput that gangs keep on more nodes than they need.
+// Scattering has the declared parts of their throughput that gangs keep on more nodes, or under more switches, than they need.
 type Scattering map[gangOn]float64
 
 // gangOn is a kind with a number of GPUs of a model, on nodes that are spread as with says.
@@ -22,7 +22,7 @@ type gangOn struct {
 func Scatterings(declared []cluster.Profile) Scattering {
 	out := Scattering{}
 	for i := range declared {
-		if p := &declared[i]; p.With == cluster.Scattered {
+		if p := &declared[i]; p.With.OfNodes() {
 			out[gangOn{p.Kind, p.With, p.Model, p.Gang}] = p.Rate
 		}
 	}

@@ -11,16 +11,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/runtimes"
 )
 
-// The part that a gang keeps on more nodes is measured once it was seen often enough on both; else it is declared.
+// The part that a gang keeps on more nodes, or under more switches, is measured once it was seen often enough on both; else it is declared.
 func TestScattered(t *testing.T) {
-	part := func(kind cluster.Kind, gang int, part float64) cluster.Profile {
-		return cluster.Profile{Kind: kind, With: cluster.Scattered, Model: "v100", Gang: gang, Rate: part, Relative: true, Source: cluster.Declared}
+	for spread, other := range map[cluster.Kind]cluster.Kind{cluster.Scattered: cluster.AcrossSwitches, cluster.AcrossSwitches: cluster.Scattered} {
+		scatteredOr(t, spread, other)
 	}
-	declared := []cluster.Profile{part("lm", 4, 0.5), part("lm", 8, 0.3), part("nlp/lm", 8, 0.2)}
+}
+
+// scatteredOr tests the parts on nodes that are spread so. Those on others do not count.
+func scatteredOr(t *testing.T, spread, other cluster.Kind) {
+	part := func(kind cluster.Kind, gang int, part float64) cluster.Profile {
+		return cluster.Profile{Kind: kind, With: spread, Model: "v100", Gang: gang, Rate: part, Relative: true, Source: cluster.Declared}
+	}
+	declared := []cluster.Profile{part("lm", 4, 0.5), part("lm", 8, 0.3), part("nlp/lm", 8, 0.2),
+		{Kind: "nlp/lm", With: other, Model: "v100", Gang: 2, Rate: 0.7, Relative: true, Source: cluster.Declared}}
 	seen := func(together, apart int) *Book {
 		b := New(Default(), nil, nil)
-		for with, n := range map[cluster.Kind]int{"": together, cluster.Scattered: apart} {
-			if rate := map[cluster.Kind]float64{"": 10, cluster.Scattered: 6}[with]; n > 0 {
+		for with, n := range map[cluster.Kind]int{"": together, spread: apart, other: 9} {
+			if rate := map[cluster.Kind]float64{"": 10, spread: 6, other: 3}[with]; n > 0 {
 				b.put(&cluster.Profile{Kind: "nlp/lm", With: with, Model: "v100", Gang: 8, Rate: rate, Source: cluster.Observed, Samples: n, At: began})
 			}
 		}
@@ -44,8 +52,8 @@ func TestScattered(t *testing.T) {
 		{"measured", seen(3, 3), declared, "nlp/lm", 8, 0.6},
 		{"measured, and not declared", seen(3, 3), nil, "nlp/lm", 8, 0.6},
 	} {
-		if got, known := Scatterings(c.declared).Of(c.b, nil, cluster.Scattered, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
-			t.Errorf("%s: %v, %v, want %v", c.name, got, known, c.want)
+		if got, known := Scatterings(c.declared).Of(c.b, nil, spread, c.kind, "v100", c.gang); got != c.want || known != (c.want > 0) {
+			t.Errorf("%s, %s: %v, %v, want %v", spread, c.name, got, known, c.want)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 	x.Types = newTypes(x.Book, found, in.Pools, n)
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.in.Snapshot.Declared {
-		if p.Basis = profile.File; p.With == cluster.Scattered { // see Scattered
+		if p.Basis = profile.File; p.With.OfNodes() { // see kept
 			continue
 		}
 		if err := x.Book.Declare(p); err != nil {

@@ -114,15 +114,16 @@ func TestNoTrades(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	snap, plan := &cluster.Snapshot{}, &cluster.Plan{}
 	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
-	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 3}}
+	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 3},
+		{Kind: "bert", With: cluster.AcrossSwitches, Model: "v100", Gang: 8, Rate: 0.8, Relative: true}}
 	all := view.Profiles(snap, plan)
-	if len(all) != 2 || all[0].Model != "k80" || all[1].Speedup == nil || all[1].Speedup.Value != 3 {
+	if len(all) != 3 || all[0].Model != "k80" || all[1].Speedup == nil || all[1].Speedup.Value != 3 {
 		t.Fatalf("%+v", all)
 	}
 	var out bytes.Buffer
 	page := &view.Page{Out: &out, Now: at, Form: view.Form{Parsable: true, NoHeader: true}}
 	page.Table(view.ProfileTable(page, all))
-	if !strings.HasPrefix(out.String(), "bert||1|k80|1|1.00|1.00-1.00|declared|||") {
+	if !strings.HasPrefix(out.String(), "bert||1|k80|1|1.00|1.00-1.00|declared|||") || !strings.Contains(out.String(), "\nbert|(across switches)|8|v100||0.80||declared|||") {
 		t.Error(out.String())
 	}
 }

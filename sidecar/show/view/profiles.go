@@ -120,7 +120,7 @@ func ProfileTable(p *Page, all []Profile) *Table {
 		if x.Relative {
 			rate = ""
 		}
-		if x.Relative && (x.With == cluster.Scattered || x.With == cluster.AcrossSwitches) {
+		if x.Relative && x.With.OfNodes() {
 			speedup = fmt.Sprintf("%.2f", x.Rate)
 		}
 		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, rate, speedup, bounds, cmp.Or(string(x.Method), string(x.Source)), samples, spread, age(p, x.At), x.Basis)
