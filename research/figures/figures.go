@@ -54,6 +54,7 @@ func All(data string, say func(run string)) []Figure {
 		{"gavel", "7.3, FIFO", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
 			return l.fifo(ctx, map[string][]float64{"single": single, "multiple": multiple})
 		})},
+		{"gavel", "7.3, makespan", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.makespan(ctx, 50, 100, 200) })},
 		{"gavel", "7.3, priorities", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.priorities(ctx, single[2:]) })},
 		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return entities() }},
 		{"gavel", "14", runs(func(l *lab, _ context.Context) ([]report.Chart, error) {

@@ -264,6 +264,18 @@ func TestEstimates(t *testing.T) {
 	if without, estimated, known := c[0].Y[0], c[1].Y[0], c[2].Y[0]; estimated > (without+known)/2 {
 		t.Errorf("%.2f h without, %.2f h estimated, %.2f h known", without, estimated, known)
 	}
+	if without, learnt := c[3].Y[0], c[4].Y[0]; learnt > 1.05*without {
+		t.Errorf("by fairlease %.2f h without, %.2f h where it learns", without, learnt)
+	}
+}
+
+// Knowing the models ends jobs that are all there at once earlier than FIFO does, and fairlease's rounds about as early as the paper's.
+func TestMakespan(t *testing.T) {
+	seeds.Slow(t)
+	c := charts(t)(small(t).makespan(context.Background(), 40))[0].Panels[0].Curves
+	if fifo, gavel, ours, pairs := c[0].Y[0], c[2].Y[0], c[4].Y[0], c[5].Y[0]; gavel > 0.8*fifo || ours > 1.1*gavel || pairs > fifo {
+		t.Errorf("FIFO %.1f h, Gavel %.1f h, fairlease %.1f h, with pairs %.1f h", fifo, gavel, ours, pairs)
+	}
 }
 
 // Every size has a time, that with pairs up to where they end.

@@ -13,6 +13,7 @@ import (
 // Load is the arriving jobs, in order of Submit. They are iterated several times and must be the
 // same each time.
 type Load struct {
+	Steps    bool // jobs say how many steps they have, a second of work on the reference model each
 	Anywhere bool // gangs ask for GPUs alone (sbatch --gpus=8), on any number of nodes; else for their fewest
 	Name     string
 	Jobs     iter.Seq[trace.Job]

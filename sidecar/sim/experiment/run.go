@@ -112,7 +112,7 @@ func newRun(s *Setup) (*run, error) {
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
 	learns := s.Load.Anywhere && s.Declared != nil && settings.ScatterWait > 0
-	if learns || settings.Slices != nil && settings.Slices.Pairs {
+	if learns || s.Load.Steps || settings.Slices != nil && settings.Slices.Pairs {
 		v.Reports = 10 * cluster.Second
 	}
 	if s.Between > 0 {

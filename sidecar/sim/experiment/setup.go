@@ -153,6 +153,9 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	m := s.Saves.Of(j, s.Seed)
 	w := sim.Work{Name: j.ID, Command: cmp.Or(j.Command, j.Name, cluster.Untyped), User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
 		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
+	if s.Load.Steps {
+		w.Comment += fmt.Sprintf(",steps=%d", max(j.Runs/cluster.Second, 1))
+	}
 	if s.Settings.Slices != nil {
 		w.Comment += ",share=yes"
 		for _, g := range s.Fleet.Models() {
