@@ -4,7 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -13,6 +16,11 @@ import (
 // onTwo asks for two nodes of four GPUs, for a job of kind lm.
 func onTwo(j *sim.Work) {
 	j.Request, j.Comment = cluster.Request{Size: cluster.Whole(8), Nodes: 2, PerNode: 4, CPUs: 8, MemoryMB: 8192}, "kind=lm"
+}
+
+// keepsAcross declares the part of its speed that a gang of kind lm of eight GPUs keeps across switches.
+func keepsAcross(part float64) []cluster.Profile {
+	return []cluster.Profile{{Kind: "lm", With: cluster.AcrossSwitches, Model: "v100", Gang: 8, Rate: part, Relative: true, Source: cluster.Declared, Basis: profile.File}}
 }
 
 // Where the administrator declares the part that gangs keep across switches, the first one waits for nodes under one switch, for as long as it would lose on others.
@@ -28,7 +36,7 @@ func TestDeclaredSwitches(t *testing.T) {
 		w := newWorldOn(t, simtest.Product(), nodes, "a")
 		w.Settings.ScatterWait, w.Gate = 8*hour, w.Settings.GateTTL
 		if c.part > 0 {
-			w.Rules.Profiles = []cluster.Profile{{Kind: "lm", With: cluster.AcrossSwitches, Model: "v100", Gang: 8, Rate: c.part, Relative: true, Source: cluster.Declared, Basis: profile.File}}
+			w.Rules.Profiles = keepsAcross(c.part)
 		}
 		for _, node := range []int{0, 2} {
 			w.submit("a", 4, forever, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
@@ -136,4 +144,178 @@ func TestWaitsForOneSwitch(t *testing.T) {
 			runs(third, 1, 3)
 		})
 	}
+}
+
+// A gang began under two switches. When two nodes under one are idle, it moves there at the end of its lease, if it gains more in a term than a stop costs it. It does not
+// move between nodes that are both under two switches.
+func TestMovesUnderOneSwitch(t *testing.T) {
+	for _, c := range []struct {
+		part   float64
+		divide string
+		frees  []int // nodes
+		want   []int
+	}{
+		{0.3, "", []int{0, 1}, []int{0, 1}},
+		{0.3, "gavel:las", []int{0, 1}, []int{0, 1}},
+		{0.3, "", []int{0, 3}, []int{2, 5}},
+		{0.95, "", []int{0, 1}, []int{2, 5}},
+		{0, "", []int{0, 1}, []int{2, 5}},
+	} {
+		set := simtest.Product()
+		if set.ScatterWait = hour; c.divide != "" {
+			set.Divide, set.DivideJobs = c.divide, true
+		}
+		nodes := simtest.Nodes("n", "v100", 6, 4)
+		for i := range nodes {
+			nodes[i].Switch = []string{"s1", "s2"}[i/3]
+		}
+		w := newWorldOn(t, set, nodes, "a")
+		w.Gate = w.Settings.GateTTL
+		for _, node := range []int{0, 1, 3, 4} {
+			runs := forever
+			if slices.Contains(c.frees, node) {
+				runs = 31 * minute
+			}
+			w.submit("a", 4, runs, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
+		}
+		w.Run(minute)
+		gang := w.submit("a", 8, 20*hour, func(j *sim.Work) { onTwo(j); j.Comment += ",saves=notice" })
+		on := func(want ...int) {
+			t.Helper()
+			if h := w.Job(gang).Holds; len(h) != 2 || h[0].Node != nodes[want[0]].Name || h[1].Node != nodes[want[1]].Name {
+				t.Errorf("%v %q: at %s it is on %+v, want nodes %v", c.part, c.divide, w.Now(), h, want)
+			}
+		}
+		w.Run(minute)
+		if on(2, 5); c.part > 0 {
+			w.Rules.Profiles = keepsAcross(c.part)
+		}
+		w.Run(27 * minute)
+		on(2, 5)
+		w.Run(20 * minute)
+		on(c.want...)
+		moves := len(w.done(cluster.Reclaim, gang))
+		w.Run(2 * hour)
+		if again := len(w.done(cluster.Reclaim, gang)); again != moves || moves > 1 {
+			t.Errorf("%v %q: it moved %d times, then %d times", c.part, c.divide, moves, again-moves)
+		}
+	}
+}
+
+// A gang on three nodes, which needs two, moves to two under two switches if it is faster there, too. If it is not, it moves only to two under one.
+func TestScatteredMovesBySwitches(t *testing.T) {
+	for _, c := range []struct {
+		scattered, across float64 // 0 = unknown
+		want              bool    // it moves
+	}{{0.3, 0, true}, {0.3, 0.9, true}, {0.3, 0.3, false}, {0.3, 0.2, false}, {0, 0.9, false}} {
+		nodes := simtest.Nodes("n", "v100", 6, 4)
+		for i := range nodes {
+			nodes[i].Switch = []string{"s1", "s2"}[i/3]
+		}
+		w := newWorldOn(t, simtest.Product(), nodes, "a")
+		w.Settings.ScatterWait, w.Gate = hour, w.Settings.GateTTL
+		on := func(node, gpus int, runs cluster.Span) {
+			w.submit("a", gpus, runs, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
+		}
+		for node, runs := range []cluster.Span{forever, forever, 31 * minute, 31 * minute, forever, forever} {
+			on(node, map[int]int{0: 2, 1: 1, 4: 1}[node]+map[bool]int{true: 4}[node == 2 || node == 3 || node == 5], runs)
+		}
+		w.Run(minute)
+		gang := w.submit("a", 8, 20*hour, func(j *sim.Work) { anywhere(j); j.Comment += ",saves=notice" })
+		w.Run(minute)
+		if h := w.Job(gang).Holds; len(h) != 3 {
+			t.Fatalf("it begins on %+v", h)
+		}
+		if c.scattered > 0 {
+			w.Rules.Profiles = keeps(c.scattered, 8)
+		}
+		if c.across > 0 {
+			w.Rules.Profiles = append(w.Rules.Profiles, keepsAcross(c.across)...)
+		}
+		w.Run(47 * minute)
+		if h := w.Job(gang).Holds; (len(h) == 2) != c.want {
+			t.Errorf("%+v: it is on %+v", c, h)
+		}
+	}
+}
+
+// In drawn worlds, what is known of gangs on other nodes ends, keeps and begins no lease but those of the jobs that move for it, where no gang waits. So whoever reports that
+// its gangs are slow where they run gets no GPUs that others would have had. A job that moves keeps its number of GPUs.
+func TestMovesTakeNothingFromOthers(t *testing.T) {
+	moves := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaosOn(rt, t, func(rt *rapid.T) []cluster.Node {
+			nodes := simtest.Nodes("a", "v100", rapid.IntRange(4, 8).Draw(rt, "nodes"), 2)
+			for i := range nodes {
+				nodes[i].Switch = []string{"s1", "s2"}[i*2/len(nodes)]
+			}
+			return nodes
+		})
+		set := &c.world.Settings
+		set.ScatterWait, set.Across, set.Slices, set.CompactPercent, set.NoCompletions = 8*hour, cluster.AnyUser, nil, 0, true
+		part, scattered := rapid.SampledFrom([]float64{0.05, 0.3}).Draw(rt, "part across switches"), rapid.SampledFrom([]float64{0.02, 0.2, 1}).Draw(rt, "part on more nodes")
+		known, from := acrossSwitches(part, "x", "y", "z"), c.world.Now().Add(hour)
+		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			unknown := s
+			unknown.Profiles = nil
+			if s.Profiles, s.Declared = known, keeps(scattered, 2, 3, 4, 8); s.Now < from {
+				return engine.Decide(unknown)
+			}
+			plan := engine.Decide(s)
+			for i := range s.Cases {
+				if j := &s.Cases[i].Job; j.State == cluster.Waiting && j.Request.Size.Devices > 1 {
+					return plan
+				}
+			}
+			other := engine.Decide(unknown)
+			movers := map[cluster.JobKey]bool{}
+			for i := range plan.State.Claims {
+				cl := &plan.State.Claims[i]
+				if l := leaseIn(plan.State.Leases, cl.Job); l != nil && claimIn(other.State.Claims, cl.Job) == nil {
+					if movers[cl.Job] = true; cluster.SizeHeld(cl.Nodes) != cluster.SizeHeld(l.Nodes) {
+						rt.Fatalf("%+v moves to %+v", l, cl)
+					}
+					moves++
+				}
+			}
+			for _, pair := range [][2][]cluster.Lease{{plan.State.Leases, other.State.Leases}, {other.State.Leases, plan.State.Leases}} {
+				for i := range pair[0] {
+					l := &pair[0][i]
+					if o := leaseIn(pair[1], l.Job); !movers[l.Job] && (o == nil || o.State != l.State || o.End != l.End || !slices.EqualFunc(o.Nodes, l.Nodes, func(a, b cluster.Holding) bool { return a.Node == b.Node })) {
+						rt.Fatalf("at %s %+v is %+v where nothing is known, and %v move", s.Now, l, o, movers)
+					}
+				}
+			}
+			return plan
+		}
+		for range rapid.IntRange(4, 16).Draw(rt, "jobs") {
+			w := sim.Work{User: "u", Account: rapid.SampledFrom([]string{"y", "z"}).Draw(rt, "tenant"), Partition: "gpu", Request: simtest.Gang(rapid.IntRange(1, 2).Draw(rt, "gpus")),
+				Runs: cluster.Span(rapid.IntRange(10, 240).Draw(rt, "minutes")) * minute, NoRequeue: true, NodeList: []string{rapid.SampledFrom(c.nodes).Draw(rt, "node").Name}}
+			c.ids = append(c.ids, c.world.Virtual.Submit(w))
+		}
+		c.world.Run(minute)
+		for range rapid.IntRange(1, 3).Draw(rt, "gangs") {
+			c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: cluster.Request{Size: cluster.Whole(4), CPUs: 4, MemoryMB: 4096}, Runs: 10 * hour, Comment: "kind=lm,saves=notice"}))
+		}
+		for range rapid.IntRange(10, 30).Draw(rt, "minutes") {
+			if c.world.Run(10 * minute); rapid.Bool().Draw(rt, "a job comes") {
+				c.ids = append(c.ids, c.world.Virtual.Submit(sim.Work{User: "u", Account: "y", Partition: "gpu", Request: simtest.Gang(1), Runs: 20 * minute, Comment: "saves=notice"}))
+			}
+		}
+	})
+	t.Logf("%d moves", moves)
+}
+
+func leaseIn(all []cluster.Lease, job cluster.JobKey) *cluster.Lease {
+	if i := slices.IndexFunc(all, func(l cluster.Lease) bool { return l.Job == job }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func claimIn(all []cluster.Claim, job cluster.JobKey) *cluster.Claim {
+	if i := slices.IndexFunc(all, func(cl cluster.Claim) bool { return cl.Job == job }); i >= 0 {
+		return &all[i]
+	}
+	return nil
 }

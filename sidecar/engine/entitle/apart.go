@@ -13,7 +13,7 @@ func apart(x *bidder, i int) (out []float64) {
 		return nil
 	}
 	for _, p := range can.May {
-		if part, known := speeds.Scattered(x.speeds, i, p); known && x.found.Together(can.Shape, p) {
+		if part, known := speeds.Keeps(x.speeds, i, p, cluster.Scattered); known && x.found.Together(can.Shape, p) {
 			if out == nil {
 				out = make([]float64, len(x.in.Pools))
 			}

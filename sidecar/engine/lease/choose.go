@@ -695,7 +695,11 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 // or for few switches, takes no others, and it is noted if it could have these: it is then passed over by its own choice. A claim names its nodes.
 func fit(c *chooser, i int, a Ask) (Placement, bool) {
 	k := &c.in.Candidates[i]
-	a.Together = a.Shape == k.Shape && k.stays(a.Pool) && slices.ContainsFunc(k.Better, func(b Better) bool { return b.Pool == a.Pool })
+	if a.Shape == k.Shape && k.stays(a.Pool) {
+		at := slices.IndexFunc(k.Better, func(b Better) bool { return b.Pool == a.Pool })
+		a.Together = at >= 0
+		a.Near = a.Together && k.Better[at].Near
+	}
 	if c.in.Together == nil || k.Running || a.Shape != k.Shape {
 		return c.board.Fit(a)
 	}

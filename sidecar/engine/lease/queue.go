@@ -86,10 +86,17 @@ func (k *Candidate) Counts() cluster.MicroGPU {
 // idles reports whether a candidate takes only idle GPUs in a pool.
 func (k *Candidate) idles(pool int) bool { return len(k.Idle) > 0 && slices.Contains(k.Idle, pool) }
 
-// Better is a pool in which a running job would get more done, including the cost of the move.
+// Better is a pool in which a running job would get more done, including the cost of the move. In its own pool it would on its fewest nodes.
 type Better struct {
 	Pool int
+	Near bool         // under as few switches as these need
 	Gain cluster.Span // in the coming term, as time at its present speed
+}
+
+// Gain returns by how much more a job gets done in a time if it moves to GPUs on which it is so many times as fast, as time at its present speed:
+// (faster - 1) · time - cost; 0 = no more. All moves for a job's own speed go by it.
+func Gain(faster, time float64, cost cluster.Span) cluster.Span {
+	return max(cluster.Span((faster-1)*time)-cost, 0)
 }
 
 // starves reports whether a job never had a lease, or is owed at least four terms. Its tenant may be ahead

@@ -41,15 +41,13 @@ func (m *Market) Beside(i, k int, model string) (own, other float64, known bool)
 // TypeOf names the type of a case's job for pairs.
 func TypeOf(m *Market, i int) string { return m.speeds.Pairs.Type(i) }
 
-// Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
-func Scattered(m *Market, i, pool int) (part float64, known bool) {
-	return speeds.Scattered(m.speeds, i, pool)
+// Keeps returns the part of its speed that a job keeps on nodes of a pool that are spread so; see speeds.Keeps.
+func Keeps(m *Market, i, pool int, spread cluster.Kind) (part float64, known bool) {
+	return speeds.Keeps(m.speeds, i, pool, spread)
 }
 
-// AcrossSwitches is Scattered of more switches than the fewest nodes need.
-func AcrossSwitches(m *Market, i, pool int) (part float64, known bool) {
-	return speeds.AcrossSwitches(m.speeds, i, pool)
-}
+// Spread returns how the nodes of a gang are spread; "" = it needs as many nodes and switches.
+func Spread(m *Market, holds []cluster.Holding) cluster.Kind { return speeds.Spread(m.speeds, holds) }
 
 // PutMoves writes when jobs moved in this round into records, which are by case.
 func (m *Market) PutMoves(records []cluster.Record) {

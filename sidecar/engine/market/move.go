@@ -51,8 +51,7 @@ func (m *Market) settling(i int) bool {
 }
 
 // gain returns a job's gain from a move in the coming term, as time at its present speed. If less than a term
-// of work remains, that counts instead. The gain is (s'/s - 1) · time - cost, with the lowest sure speed s'
-// there and the highest sure speed s here.
+// of work remains, that counts instead. It goes by the lowest sure speed there and the highest sure speed here.
 func (m *Market) gain(i, from, to int) cluster.Span {
 	speeds := m.speeds.Speedups(i)
 	here, there := speeds[from].High, speeds[to].Low
@@ -63,7 +62,7 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 	if m.in.Limit(i) > 0 || m.speeds.Total[i] > 0 {
 		left = min(left, m.speeds.Steps(i)/(speeds[from].Value*float64(max(m.found.Wants(i).Devices(), 1)))*float64(cluster.Second))
 	}
-	return max(cluster.Span((there/here-1)*left)-m.moveCost(), 0)
+	return lease.Gain(there/here, left, m.moveCost())
 }
 
 // settles reports whether a job should leave a pool in which its party is due nothing, for one in which it has not received too much. (A

@@ -142,7 +142,7 @@ func (x *Speeds) unfinished() func(cluster.Kind, int) [][]cluster.ModelTime {
 				j := &x.in.Snapshot.Cases[i].Job
 				var with cluster.Kind
 				if x.in.Cases[i].Runs && len(j.Holds) > 1 && scatters(x) {
-					with = spread(x, j.Holds)
+					with = Spread(x, j.Holds)
 				}
 				if !x.in.Cases[i].Live || x.in.Cases[i].Tenant < 0 || chooses(j, with == cluster.Scattered) {
 					continue

@@ -5,21 +5,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// Scattered returns the part of its speed that a job keeps on more nodes of a pool than it needs; false = that is not known.
-func Scattered(x *Speeds, i, pool int) (part float64, known bool) {
-	return kept(x, i, pool, cluster.Scattered)
-}
-
-// AcrossSwitches returns the part that it keeps on its fewest nodes under more switches than these need.
-func AcrossSwitches(x *Speeds, i, pool int) (part float64, known bool) {
-	if !x.found.Site.Switched(pool) {
+// Keeps returns the part of its speed that a job keeps on nodes of a pool that are spread so: on more nodes than it needs, or on its fewest under more
+// switches than these need. false = that is not known, or no nodes are so.
+func Keeps(x *Speeds, i, pool int, spread cluster.Kind) (part float64, known bool) {
+	if spread == cluster.AcrossSwitches && !x.found.Site.Switched(pool) {
 		return 0, false
 	}
-	return kept(x, i, pool, cluster.AcrossSwitches)
-}
-
-// kept returns the part of its speed that a job keeps on such nodes of a pool.
-func kept(x *Speeds, i, pool int, spread cluster.Kind) (part float64, known bool) {
 	gang := x.found.Can[i].GPUs.Devices()
 	if x.in.Settings.ScatterWait == 0 || gang < 2 || x.in.Cases[i].Tenant < 0 {
 		return 0, false
@@ -71,16 +62,16 @@ func nameOf(x *Speeds, i int, model string) string {
 // has its GPUs for itself, on the fewest nodes.
 func company(x *Speeds, i int) cluster.Kind {
 	if x.in.Settings.ScatterWait > 0 {
-		if with := spread(x, x.in.Snapshot.Cases[i].Job.Holds); with != "" {
+		if with := Spread(x, x.in.Snapshot.Cases[i].Job.Holds); with != "" {
 			return with
 		}
 	}
 	return x.Pairs.partner(i)
 }
 
-// spread returns Scattered if GPUs of one model are, AcrossSwitches if they are on their fewest nodes, but under more switches than so many nodes
+// Spread returns Scattered if GPUs of one model are, AcrossSwitches if they are on their fewest nodes, but under more switches than so many nodes
 // need, and else "".
-func spread(x *Speeds, holds []cluster.Holding) cluster.Kind {
+func Spread(x *Speeds, holds []cluster.Holding) cluster.Kind {
 	if scattered(x, holds) {
 		return cluster.Scattered
 	}

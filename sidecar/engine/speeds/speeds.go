@@ -69,7 +69,7 @@ func Learn(in *round.Facts, found *eligible.Found, memory *profile.Memory) *Spee
 	x.Types = newTypes(x.Book, found, in.Pools, n)
 	x.Book.Withdraw(profile.File)
 	for _, p := range x.in.Snapshot.Declared {
-		if p.Basis = profile.File; p.With.OfNodes() { // see kept
+		if p.Basis = profile.File; p.With.OfNodes() { // see Keeps
 			continue
 		}
 		if err := x.Book.Declare(p); err != nil {
@@ -268,7 +268,7 @@ func (x *Speeds) Put(records []cluster.Record, leases []*cluster.Lease) {
 			c, r := &x.in.Snapshot.Cases[i], &records[i]
 			r.Scattered = scattered(x, holds)
 			if c.Record.HeldSince != c.Job.Start || !slices.Equal(c.Record.Held, r.Held) { // else it is on the nodes that were seen
-				r.Across = spread(x, holds) == cluster.AcrossSwitches
+				r.Across = Spread(x, holds) == cluster.AcrossSwitches
 			}
 		}
 	}
