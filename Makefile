@@ -15,7 +15,7 @@ DRAWS ?= 1000
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
 # Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy. Those of the whole, which
 # measure what tenants get in real time, run alone: sixteen clusters with their loops keep about one core busy.
-LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster ./tests/install
+LIVE := ./tests/install ./sidecar/slurm ./tests/chaos ./tests/cluster
 WHOLE := ./tests/e2e
 # Tests of these packages need COIN-OR CLP. Of the others, `make check` tests a build without cgo: Go links it faster.
 SOLVED := ./research/... ./sidecar/cmd/... ./sidecar/config ./sidecar/daemon ./sidecar/engine ./sidecar/engine/answer \
