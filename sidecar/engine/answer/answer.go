@@ -77,7 +77,7 @@ func models(q *cluster.AllocationRequest) (out []policy.Model, at []int) {
 		}
 		m := policy.Model{Name: q.Pools[p].Model, GPUs: float64(q.Pools[p].Count), Price: price}
 		if p < len(q.Together) && q.Together[p] < 1000 {
-			m.Together = max(m.GPUs*float64(q.Together[p])/1000, 1e-3) // 0 would be all
+			m.Together = new(m.GPUs * float64(q.Together[p]) / 1000)
 		}
 		out = append(out, m)
 		at = append(at, p)

@@ -40,8 +40,8 @@ func (p *Problem) check(n needs, slo bool) error {
 		if !positive(m.GPUs) || m.GPUs > 1e9 {
 			return &Fault{Model: m.Name, What: fmt.Sprintf("%v GPUs; it takes a number above 0", m.GPUs)}
 		}
-		if !(m.Together >= 0 && m.Together <= m.GPUs) {
-			return &Fault{Model: m.Name, What: fmt.Sprintf("%v of %v GPUs together", m.Together, m.GPUs)}
+		if m.Together != nil && !(*m.Together >= 0 && *m.Together <= m.GPUs) {
+			return &Fault{Model: m.Name, What: fmt.Sprintf("%v of %v GPUs together", *m.Together, m.GPUs)}
 		}
 		if n.prices && !positive(m.Price) {
 			return &Fault{Model: m.Name, What: fmt.Sprintf("price %v; this policy needs one above 0", m.Price)}

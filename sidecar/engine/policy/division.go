@@ -139,8 +139,8 @@ func (g *given) usable(m, model int) float64 {
 	switch j := g.p.Jobs[m]; {
 	case j.Speed[model] == 0:
 		return 0
-	case j.Apart != nil && g.p.Models[model].Together > 0:
-		return g.p.Models[model].Together
+	case j.Apart != nil:
+		return g.p.Models[model].together()
 	}
 	return g.p.Models[model].GPUs
 }
@@ -196,7 +196,7 @@ func (d *division) lay() Shares {
 	}
 	for j, m := range d.in.p.Models {
 		trim(grains, gpus[j], gang, int64(m.GPUs*grain))
-		trim(grains, together[j], gang, int64(m.Together*grain))
+		trim(grains, together[j], gang, int64(m.together()*grain))
 	}
 
 	for i := range d.uses {
@@ -258,7 +258,7 @@ func (g *given) speeds(u use) (a, b float64) {
 // confined tells whether a use needs GPUs that are together.
 func (g *given) confined(a, b, model int, apart bool) bool {
 	spread := g.p.Jobs[a].Apart != nil || b >= 0 && g.p.Jobs[b].Apart != nil
-	return spread && !apart && g.p.Models[model].Together > 0
+	return spread && !apart && g.p.Models[model].Together != nil
 }
 
 // trim removes the excess over limit from the large uses, in proportion to their size, and the

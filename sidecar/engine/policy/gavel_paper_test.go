@@ -120,7 +120,7 @@ func TestGavelFIFO(t *testing.T) {
 // apart has these, and one that does not care has the others.
 func TestGavelPlacement(t *testing.T) {
 	needsCLP(t)
-	p := Problem{Models: []Model{{Name: "v100", GPUs: 8, Together: 4}}, Jobs: jobs([]float64{8}, []float64{8})}
+	p := Problem{Models: []Model{{Name: "v100", GPUs: 8, Together: new(4.0)}}, Jobs: jobs([]float64{8}, []float64{8})}
 	for m, apart := range []float64{2, 8} {
 		p.Jobs[m].Gang, p.Jobs[m].Apart = 4, []float64{apart}
 	}
@@ -128,7 +128,7 @@ func TestGavelPlacement(t *testing.T) {
 	if s.Time[0][0] != 1 || s.Apart[0][0] != 0 || s.Time[1][0]+s.Apart[1][0] != 1 {
 		t.Errorf("together %v, apart %v", s.Time, s.Apart)
 	}
-	p.Models[0].Together = 0
+	p.Models[0].Together = nil
 	if s := solved(t, "las", p); s.Apart != nil || s.Time[0][0] != 1 || s.Time[1][0] != 1 {
 		t.Errorf("with all together: %v, apart %v", s.Time, s.Apart)
 	}

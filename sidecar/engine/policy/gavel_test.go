@@ -46,7 +46,7 @@ func drawn(t *rapid.T) Problem {
 		p.Jobs = append(p.Jobs, j)
 	}
 	if rapid.Bool().Draw(t, "confined") {
-		p.Models[0].Together = p.Models[0].GPUs / 2
+		p.Models[0].Together = new(p.Models[0].GPUs * float64(rapid.IntRange(0, 1).Draw(t, "half")) / 2)
 	}
 	p.Pairs = pairsOf(t, p.Jobs)
 	return p
@@ -115,7 +115,7 @@ func TestSharingIncentive(t *testing.T) {
 				continue
 			}
 			alone := d.in.alone(m)
-			if j.Apart != nil && p.Models[0].Together > 0 {
+			if j.Apart != nil && p.Models[0].Together != nil {
 				return // an nth of confined GPUs is not an nth of all
 			}
 			las = min(las, alone/need[m])
@@ -226,7 +226,7 @@ func TestFinishTimeFairnessWhereNthsDoNotFit(t *testing.T) {
 	j := Job{Gang: 1, Weight: 1, Speed: []float64{.05}, Steps: 5, Elapsed: .5, ElapsedAlone: .5}
 	one, two := j, j
 	one.Apart, two.Gang = []float64{0}, 2
-	p := Problem{Models: []Model{{Name: "m", GPUs: 1, Together: .5}}, Jobs: []Job{one, two, one}}
+	p := Problem{Models: []Model{{Name: "m", GPUs: 1, Together: new(.5)}}, Jobs: []Job{one, two, one}}
 	for i := range p.Jobs {
 		p.Jobs[i].ID = int64(1 + i)
 	}
@@ -302,7 +302,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		"there is no GPU model":                                                   func(p *Problem) { p.Models = nil },
 		"model p100: NaN GPUs":                                                    func(p *Problem) { p.Models[1].GPUs = nan },
 		"model v100: 0 GPUs":                                                      func(p *Problem) { p.Models[0].GPUs = 0 },
-		"model v100: 9 of 2 GPUs together":                                        func(p *Problem) { p.Models[0].Together = 9 },
+		"model v100: 9 of 2 GPUs together":                                        func(p *Problem) { p.Models[0].Together = new(9.0) },
 		"job 41: model v100: throughput NaN":                                      func(p *Problem) { p.Jobs[0].Speed[0] = nan },
 		"job 42: model p100: throughput -1":                                       func(p *Problem) { p.Jobs[1].Speed[1] = -1 },
 		"job 43: model v100: throughput +Inf":                                     func(p *Problem) { p.Jobs[2].Speed[0] = inf },

@@ -27,7 +27,7 @@ type Ways struct {
 func Nested(p Problem, w Ways) (Shares, error) {
 	p.Models = slices.Clone(p.Models)
 	for i := range p.Models {
-		p.Models[i].Together = 0
+		p.Models[i].Together = nil
 	}
 	p.Jobs = slices.Clone(p.Jobs)
 	for m := range p.Jobs {

@@ -15,7 +15,7 @@ func tenants(t *rapid.T) Problem {
 	p := drawn(t)
 	p.Pairs = nil
 	for i := range p.Models {
-		p.Models[i].Together = 0
+		p.Models[i].Together = nil
 	}
 	users := rapid.IntRange(0, 2).Draw(t, "users")
 	for m := range p.Jobs {

@@ -6,8 +6,16 @@ type Model struct {
 	GPUs  float64 // of it; > 0
 	Price float64 // of a GPU and hour; used by the cost policies only
 	// Together is how many of the GPUs gangs with an Apart can have on as few nodes as
-	// they need, at a time; 0 = all.
-	Together float64
+	// they need, at a time; nil = all.
+	Together *float64
+}
+
+// together gives Together as a limit of a program, which divides by it: where it is 0, a thousandth of a GPU.
+func (m *Model) together() float64 {
+	if m.Together == nil {
+		return m.GPUs
+	}
+	return max(*m.Together, 1e-3)
 }
 
 // Job is a row of a problem: a job, with what it does on each model.

@@ -49,7 +49,7 @@ func (v *solver) value(x, need []float64) float64 {
 		model := v.d.in.p.Models[y.model]
 		gpus[y.model] += v.gang(y) * part / model.GPUs
 		if v.confined(y) {
-			gpus[k+y.model] += v.gang(y) * part / model.Together
+			gpus[k+y.model] += v.gang(y) * part / model.together()
 		}
 	}
 	level, most := math.Inf(1), 1.0
@@ -86,7 +86,7 @@ func (v *solver) bound(need []float64) float64 {
 		model := v.d.in.p.Models[x.model]
 		more -= v.gang(x) / model.GPUs * price(2*n+x.model)
 		if v.confined(x) {
-			more -= v.gang(x) / model.Together * price(2*n+k+x.model)
+			more -= v.gang(x) / model.together() * price(2*n+k+x.model)
 		}
 		over[x.a] = max(over[x.a], more)
 	}

@@ -59,7 +59,7 @@ func (v *solver) most(m int) float64 {
 	models := v.d.in.p.Models
 	gpus, together := make([]float64, len(models)), make([]float64, len(models))
 	for i, model := range models {
-		gpus[i], together[i] = model.GPUs, model.Together
+		gpus[i], together[i] = model.GPUs, model.together()
 	}
 	ways := slices.Clone(v.s.ways[v.s.first[m]:v.s.first[m+1]])
 	slices.SortStableFunc(ways, func(a, b way) int { return cmp.Compare(b.speedA, a.speedA) })

@@ -100,7 +100,7 @@ func (v *solver) add(ways []int) {
 		gang := v.gang(x)
 		entries = append(entries, lp.Entry{At: 2*n + x.model, Value: gang / model.GPUs})
 		if v.confined(x) {
-			entries = append(entries, lp.Entry{At: 2*n + k + x.model, Value: gang / model.Together})
+			entries = append(entries, lp.Entry{At: 2*n + k + x.model, Value: gang / model.together()})
 		}
 		columns[i] = lp.Column{Upper: math.Inf(1), Cost: v.gains[w], Entries: entries[from:]}
 	}
@@ -210,7 +210,7 @@ func (v *solver) paying() []int {
 		gang := v.gang(*x)
 		profit -= gang / v.d.in.p.Models[x.model].GPUs * v.duals[2*n+x.model]
 		if v.confined(*x) {
-			profit -= gang / v.d.in.p.Models[x.model].Together * v.duals[2*n+k+x.model]
+			profit -= gang / v.d.in.p.Models[x.model].together() * v.duals[2*n+k+x.model]
 		}
 		if profit > tolerance {
 			hold(&offers[x.a], offer{profit, w})

@@ -94,7 +94,7 @@ func (g *given) plain() bool {
 // GPUs together are scarce.
 func (g *given) spread(m, model int) bool {
 	j := &g.p.Jobs[m]
-	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || g.p.Models[model].Together > 0)
+	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || g.p.Models[model].Together != nil)
 }
 
 // paired tells whether a pair is of use on a model: the two do more together than when they take
