@@ -106,6 +106,12 @@ func (s *Slice) ResumedByOwner() bool { return s != nil && s.Taken >= mostTaken 
 // Slurm chooses the GPU, so any of them must fit together.
 const sliceMemory = 90
 
+// TakesTurns reports whether a job may take turns on a GPU where its memory fits, by what it asks for and how its last start ended. A job that was requeued at
+// its start may: nobody ends turns by requeues of a job, since whole terms cost its partner stops.
+func TakesTurns(j *Job, r *Record) bool {
+	return j.Hints != nil && j.Hints.Share && j.Ask != "" && j.Batch && j.Het == 0 && (r.Failed == 0 || r.SlurmSaid == RequeuedAtStart)
+}
+
 // Fits reports whether a job is known to need so little memory of a GPU of a model that it may take turns there: by its user's word, or by what jobs of
 // its type used, if that is more. The sizes of GPUs are known from counters, or from the settings.
 func (s *Slices) Fits(j *Job, model string, sizes []GPUMemory, used []MemoryUse) bool {

@@ -76,7 +76,7 @@ func (x *sharing) of(m cluster.MicroGPU) float64 {
 // turnsOf gives the pools in which a job may take turns, as package share does.
 func turnsOf(s *site, c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot) (pools uint64) {
 	j := &c.Job
-	if s.sharing.slices == 0 || j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || c.Control != cluster.FullControl || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
+	if s.sharing.slices == 0 || !cluster.TakesTurns(j, r) || c.Control != cluster.FullControl {
 		return 0
 	}
 	if o, _ := s.orders.Of(r); o != nil {

@@ -1,13 +1,25 @@
 package round
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"iter"
 
-// MaySlice reports whether a job may take turns on a GPU of a model. A job that was requeued at its start may: nobody ends turns by requeues of a job,
-// since whole terms cost its partner stops.
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// MaySlice reports whether a job may take turns on a GPU of a model.
 func (f *Facts) MaySlice(i int, model string) bool {
-	j, r, st := &f.Snapshot.Cases[i].Job, &f.Records[i], &f.Cases[i]
-	if j.Hints == nil || !j.Hints.Share || j.Ask == "" || !j.Batch || j.Het != 0 || st.Control != cluster.FullControl || st.Order != nil || r.Failed > 0 && r.SlurmSaid != cluster.RequeuedAtStart {
-		return false
+	j, st := &f.Snapshot.Cases[i].Job, &f.Cases[i]
+	return cluster.TakesTurns(j, &f.Records[i]) && st.Control == cluster.FullControl && st.Order == nil && f.Settings.Slices.Fits(j, model, f.Snapshot.Sizes, f.Snapshot.Memory)
+}
+
+// Mates returns by case the others that are on the same device; a case comes with each device that it has.
+func Mates(on iter.Seq2[int, cluster.Device]) map[int][]int {
+	cases, of := map[cluster.Device][]int{}, map[int][]int{}
+	for i, d := range on {
+		for _, k := range cases[d] {
+			of[i], of[k] = append(of[i], k), append(of[k], i)
+		}
+		cases[d] = append(cases[d], i)
 	}
-	return f.Settings.Slices.Fits(j, model, f.Snapshot.Sizes, f.Snapshot.Memory)
+	return of
 }

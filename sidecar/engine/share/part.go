@@ -7,6 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // part gives idle GPUs to jobs that share theirs, where nobody waits: of the jobs on a GPU, one whose lease was just renewed moves when its term ends.
@@ -58,19 +59,18 @@ func part(x *contest, in *lease.Input, board *place.Board, choice *lease.Choice)
 
 // sharedWith returns by case the other jobs on its GPU that take turns there, or run at the same time.
 func sharedWith(x *contest) map[int][]int {
-	on, of := map[cluster.Device][]int{}, map[int][]int{}
-	for i, l := range x.f.Hand.Leases {
-		if l == nil || l.State != cluster.Active || x.f.In.Records[i].Slice == nil || len(l.Nodes) != 1 {
-			continue
-		}
-		for d := range l.Nodes[0].Devices() {
-			for _, other := range on[d] {
-				of[i], of[other] = append(of[i], other), append(of[other], i)
+	return round.Mates(func(yield func(int, cluster.Device) bool) {
+		for i, l := range x.f.Hand.Leases {
+			if l == nil || l.State != cluster.Active || x.f.In.Records[i].Slice == nil || len(l.Nodes) != 1 {
+				continue
 			}
-			on[d] = append(on[d], i)
+			for d := range l.Nodes[0].Devices() {
+				if !yield(i, d) {
+					return
+				}
+			}
 		}
-	}
-	return of
+	})
 }
 
 // waited returns by pool whether a job waits that could use a GPU there.

@@ -74,22 +74,17 @@ func Statuses(in *Input, beneficiaries *round.Beneficiaries, out []cluster.JobSt
 
 // partnersOf returns the other jobs that run in turn on a GPU, by case.
 func partnersOf(in *Input) map[int][]int {
-	var out map[int][]int
-	on := map[cluster.Device][]int{}
-	for _, i := range in.Slices {
-		for h := range in.In.Snapshot.Cases[i].Job.Holds {
-			for d := range in.In.Snapshot.Cases[i].Job.Holds[h].Devices() {
-				if out == nil && len(on[d]) > 0 {
-					out = map[int][]int{}
+	return round.Mates(func(yield func(int, cluster.Device) bool) {
+		for _, i := range in.Slices {
+			for h := range in.In.Snapshot.Cases[i].Job.Holds {
+				for d := range in.In.Snapshot.Cases[i].Job.Holds[h].Devices() {
+					if !yield(i, d) {
+						return
+					}
 				}
-				for _, k := range on[d] {
-					out[i], out[k] = append(out[i], k), append(out[k], i)
-				}
-				on[d] = append(on[d], i)
 			}
 		}
-	}
-	return out
+	})
 }
 
 // nextEnds returns, by pool, the earliest possible end of a lease; 0 = unknown. A job that its pool cannot
