@@ -132,10 +132,59 @@ func strategies() []strategy {
 	}
 }
 
+// plays gives as on how many GPUs the jobs of accounts go on by a strategy for some hours, and on the mean a job of each of some tenants beside them on one
+// GPU, for how many GPUs the accounts are charged, and how often one of the tenants' jobs was stopped at most.
+func (s *strategy) plays(t *testing.T, w *simtest.World, hours int, accounts, tenants []string) (got, other, charged float64, stops int) {
+	const second = cluster.Second
+	o := &owner{w, t, nil, map[cluster.JobID]bool{}, map[cluster.JobID]cluster.JobState{}, map[cluster.JobID]cluster.Instant{}}
+	for _, account := range accounts {
+		o.ids = append(o.ids, shares(w, account, s.jobs, s.comment)...)
+	}
+	var partners []cluster.JobID
+	for _, tenant := range tenants {
+		partners = append(partners, shares(w, tenant, 1, little)...)
+	}
+	used := func() (sum cluster.GPUTime) {
+		for _, account := range accounts {
+			sum += w.Used(account)
+		}
+		return sum
+	}
+	done := func(ids []cluster.JobID) (sum cluster.Span) {
+		for _, id := range ids {
+			sum += w.Progress(id)
+		}
+		return sum
+	}
+	begin, others, before := cluster.Span(0), cluster.Span(0), cluster.GPUTime(0)
+	first, length := 15*60, 15*60+hours*60*60
+	for at := range length {
+		if at%10 == 0 {
+			r, err := w.Loop.Turn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Quiet {
+				w.Last = r.Plan
+			}
+		}
+		if w.Advance(w.Now().Add(second)); at == first {
+			begin, others, before = done(o.ids), done(partners), used()
+		}
+		if s.play != nil && at >= first {
+			s.play(o, cluster.Span(at%10+1)*second)
+		}
+	}
+	for _, id := range partners {
+		stops = max(stops, w.Record(id).Stops)
+	}
+	span := float64(cluster.Span(length-first) * second)
+	return float64(done(o.ids)-begin) / span, float64(done(partners)-others) / span / float64(len(partners)), float64(used()-before) / span, stops
+}
+
 // An owner gains no GPU time who resumes, suspends or requeues jobs that take turns, submits many of them, or says that they need little memory, where
 // two tenants share a GPU or three.
 func TestNoGainBySlices(t *testing.T) {
-	const second = cluster.Second
 	for _, among := range []int{2, 3} {
 		honest := 0.0
 		for _, s := range strategies() {
@@ -144,45 +193,11 @@ func TestNoGainBySlices(t *testing.T) {
 			if among == 3 && s.comment == modest {
 				s.comment = little
 			}
-			o := &owner{w, t, shares(w, "x", s.jobs, s.comment), map[cluster.JobID]bool{}, map[cluster.JobID]cluster.JobState{}, map[cluster.JobID]cluster.Instant{}}
-			var partners []cluster.JobID
-			for _, tenant := range tenants[1:] {
-				partners = append(partners, shares(w, tenant, 1, little)...)
-			}
-			done := func(ids []cluster.JobID) (sum cluster.Span) {
-				for _, id := range ids {
-					sum += w.Progress(id)
-				}
-				return sum
-			}
-			const first, length = 15 * 60, 75 * 60
-			begin, others := cluster.Span(0), cluster.Span(0)
-			for at := range length {
-				if at%10 == 0 {
-					r, err := w.Loop.Turn(t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !r.Quiet {
-						w.Last = r.Plan
-					}
-				}
-				if w.Advance(w.Now().Add(second)); at == first {
-					begin, others = done(o.ids), done(partners)
-				}
-				if s.play != nil && at >= first {
-					s.play(o, cluster.Span(at%10+1)*second)
-				}
-			}
-			got := float64(done(o.ids)-begin) / float64((length-first)*second)
+			got, other, _, stops := s.plays(t, w, 1, tenants[:1], tenants[1:])
 			if s.name == "honest" {
 				honest = got
 			}
-			gain, stops := 100*(got/honest-1), 0
-			other := float64(done(partners)-others) / float64((length-first)*second) / float64(among-1)
-			for _, id := range partners {
-				stops = max(stops, w.Record(id).Stops)
-			}
+			gain := 100 * (got/honest - 1)
 			t.Logf("%d on a GPU, %s: as on %.3f GPUs, %+.1f %%; its partners as on %.3f each, stopped %d times at most", among, s.name, got, gain, other, stops)
 			if gain > 3 || other < 0.98/float64(among) || stops > 0 {
 				t.Errorf("%d on a GPU, %s: goes on as on %.3f GPUs, %+.1f %%; its partners as on %.3f each, and were stopped %d times", among, s.name, got, gain, other, stops)

@@ -115,50 +115,6 @@ func TestSlicesOfALightTenant(t *testing.T) {
 	}
 }
 
-// plays gives as on how many GPUs the jobs of accounts go on by a strategy for some hours, and the job of tenant y beside them on one GPU, for how many GPUs
-// they are charged, and how often the job of y was stopped.
-func (s *strategy) plays(t *testing.T, w *simtest.World, hours int, accounts ...string) (got, other, charged float64, stops int) {
-	const second = cluster.Second
-	o := &owner{w, t, nil, map[cluster.JobID]bool{}, map[cluster.JobID]cluster.JobState{}, map[cluster.JobID]cluster.Instant{}}
-	for _, account := range accounts {
-		o.ids = append(o.ids, shares(w, account, s.jobs, s.comment)...)
-	}
-	partner := shares(w, "y", 1, little)[0]
-	begin, others, before := cluster.Span(0), cluster.Span(0), cluster.GPUTime(0)
-	used := func() (sum cluster.GPUTime) {
-		for _, account := range accounts {
-			sum += w.Used(account)
-		}
-		return sum
-	}
-	done := func() (sum cluster.Span) {
-		for _, id := range o.ids {
-			sum += w.Progress(id)
-		}
-		return sum
-	}
-	first, length := 15*60, 15*60+hours*60*60
-	for at := range length {
-		if at%10 == 0 {
-			r, err := w.Loop.Turn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !r.Quiet {
-				w.Last = r.Plan
-			}
-		}
-		if w.Advance(w.Now().Add(second)); at == first {
-			begin, others, before = done(), w.Progress(partner), used()
-		}
-		if s.play != nil && at >= first {
-			s.play(o, cluster.Span(at%10+1)*second)
-		}
-	}
-	span := float64(cluster.Span(length-first) * second)
-	return float64(done()-begin) / span, float64(w.Progress(partner)-others) / span, float64(used()-before) / span, w.Record(partner).Stops
-}
-
 // Whatever the weights of two tenants, and in one account or in two, the owner of jobs gains nothing by the same strategies: the partner has its part of the
 // GPU by weight, or more where that suspends no job for longer than the bound. An owner that resumes jobs in its turns pays
 // for what they have by that. Where jobs wait it may be behind by a term and reclaim.threshold, which is
@@ -182,7 +138,7 @@ func TestNoGainByTickets(t *testing.T) {
 		} else {
 			w.Rules.Weights = map[string]int64{"x": x, "y": y}
 		}
-		got, other, charged, stops := s.plays(t, w, 8, accounts...)
+		got, other, charged, stops := s.plays(t, w, 8, accounts, []string{"y"})
 		if due := float64(y) / float64(x+y); other < due-0.04 && got > charged+0.02 {
 			rt.Errorf("%s with weights %d and %d in %d accounts: goes on as on %.3f GPUs, and is charged for %.3f; its partner as on %.3f, is due %.3f, and was stopped %d times", s.name, x, y, len(accounts), got, charged, other, due, stops)
 		}
