@@ -393,6 +393,7 @@ func TestBadOptions(t *testing.T) {
 		{testcluster.Options{Plugin: "perl"}, `plugin "perl": use none, c or lua`},
 		{testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 0}}}, `node group "v": needs one node`},
 		{testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4, Shards: 6}}}, "6 shards do not spread"},
+		{testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 3, MPS: 200}}}, "gres/mps of 200 does not spread"},
 		{testcluster.Options{Accounts: []testcluster.Account{{Name: "a b"}}}, `account "a b"`},
 	} {
 		if _, err := testcluster.Up(t.Context(), o.options); err == nil || !strings.Contains(err.Error(), o.says) {

@@ -87,6 +87,9 @@ func (o Options) slurmConf(pluginDir string) string {
 	if slices.ContainsFunc(o.Nodes, func(g NodeGroup) bool { return g.Shards > 0 }) {
 		gres += ",shard"
 	}
+	if slices.ContainsFunc(o.Nodes, func(g NodeGroup) bool { return g.MPS > 0 }) {
+		gres += ",mps"
+	}
 	backup, proctrack := "", "linuxproc"
 	if o.Backup {
 		backup = backupConf
@@ -154,6 +157,9 @@ JobRequeue=1
 			if g.Shards > 0 {
 				gres += fmt.Sprintf(",shard:%d", g.Shards)
 			}
+			if g.MPS > 0 {
+				gres += fmt.Sprintf(",mps:%d", g.MPS)
+			}
 		}
 		fmt.Fprintf(&b, "NodeName=%s NodeHostname=fairlease NodeAddr=127.0.0.1 Port=%s CPUs=%d RealMemory=%d%s %s\n",
 			bracket(g.Prefix, 1, g.Count), bracket("", port, g.Count), g.CPUs, g.MemoryMB, gres, g.Extra)
@@ -184,6 +190,9 @@ func (o Options) gresConf() string {
 		fmt.Fprintf(&b, "NodeName=%s Name=gpu Type=%s File=/dev/%s\n", names, g.Model, bracket("fakegpu", 0, g.GPUs))
 		if g.Shards > 0 {
 			fmt.Fprintf(&b, "NodeName=%s Name=shard Count=%d\n", names, g.Shards)
+		}
+		if g.MPS > 0 {
+			fmt.Fprintf(&b, "NodeName=%s Name=mps Count=%d\n", names, g.MPS)
 		}
 	}
 	return b.String()

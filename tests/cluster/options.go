@@ -48,7 +48,7 @@ type Options struct {
 	KillWait  int       `json:"kill_wait,omitempty"`   // seconds between SIGTERM and SIGKILL; default 3
 	MinJobAge int       `json:"min_job_age,omitempty"` // seconds that a finished job stays listed; default 300
 	Scheduler string    `json:"scheduler,omitempty"`   // SchedulerParameters; default has short intervals
-	Tres      string    `json:"tres,omitempty"`        // AccountingStorageTRES; default gres/gpu, every gres/gpu:MODEL, and gres/shard where there are shards
+	Tres      string    `json:"tres,omitempty"`        // AccountingStorageTRES; default gres/gpu, every gres/gpu:MODEL, and gres/shard and gres/mps where there are some
 	Topology  string    `json:"topology,omitempty"`    // text of topology.conf, for topology/tree; empty: no topology
 	ExtraConf string    `json:"extra_conf,omitempty"`  // further lines of slurm.conf
 	Attached  bool      `json:"-"`                     // the cluster ends with this process, however that ends
@@ -62,6 +62,7 @@ type NodeGroup struct {
 	Model    string `json:"model"`               // GRES type of the GPUs
 	GPUs     int    `json:"gpus"`                // on each node; 0: a node without GPUs
 	Shards   int    `json:"shards,omitempty"`    // on each node; default two on each GPU, -1: none
+	MPS      int    `json:"mps,omitempty"`       // gres/mps on each node; such nodes have no shards by default
 	CPUs     int    `json:"cpus,omitempty"`      // default 16
 	MemoryMB int    `json:"memory_mb,omitempty"` // default 64000
 	Extra    string `json:"extra,omitempty"`     // more words of the NodeName line, as Feature=nvlink
@@ -125,7 +126,9 @@ func (o Options) withDefaults() (Options, error) {
 		n := &o.Nodes[i]
 		setDefault(&n.CPUs, 16)
 		setDefault(&n.MemoryMB, 64000)
-		setDefault(&n.Shards, 2*n.GPUs)
+		if n.MPS == 0 {
+			setDefault(&n.Shards, 2*n.GPUs)
+		}
 	}
 	if o.Partitions == nil {
 		o.Partitions = []Partition{{Name: "gpu", Default: true}, {Name: "free"}}
@@ -166,6 +169,9 @@ func defaultTres(groups []NodeGroup) string {
 	if slices.ContainsFunc(groups, func(g NodeGroup) bool { return g.Shards > 0 }) {
 		tres = append(tres, "gres/shard")
 	}
+	if slices.ContainsFunc(groups, func(g NodeGroup) bool { return g.MPS > 0 }) {
+		tres = append(tres, "gres/mps")
+	}
 	return strings.Join(tres, ",")
 }
 
@@ -201,6 +207,9 @@ func (o Options) check() error {
 		}
 		if n.GPUs > 0 && n.Shards > 0 && n.Shards%n.GPUs != 0 {
 			errs = append(errs, fmt.Errorf("node group %q: %d shards do not spread evenly over %d GPUs", n.Prefix, n.Shards, n.GPUs))
+		}
+		if n.MPS < 0 || n.MPS > 0 && (n.GPUs == 0 || n.MPS%n.GPUs != 0) {
+			errs = append(errs, fmt.Errorf("node group %q: gres/mps of %d does not spread evenly over %d GPUs", n.Prefix, n.MPS, n.GPUs))
 		}
 	}
 	for _, p := range o.Partitions {
