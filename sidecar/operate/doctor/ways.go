@@ -41,11 +41,11 @@ func checkWays(f *findings, cfg *config.Config, c conf) {
 		when = ", where virtual clusters divide the GPUs (cells.file),"
 	}
 	for _, x := range []struct {
-		on         bool
-		gres, when string
-	}{{mps, "mps", ""}, {shards, "shard", when}} {
+		on               bool
+		gres, when, then string
+	}{{mps, "mps", "", "; of the jobs on a GPU only the oldest is charged for it"}, {shards, "shard", when, ""}} {
 		if x.on {
-			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others",
+			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others"+x.then,
 				"set limits of gres/"+x.gres+" for accounts or users (GrpTRES, MaxTRESPerUser), or have it only in partitions that fairlease does not manage")
 		}
 	}
