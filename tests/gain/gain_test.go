@@ -28,6 +28,14 @@ func TestGainIsOverTheHonestRowsOfTheSameGround(t *testing.T) {
 	}
 }
 
+func TestHonestRowsAreJudgedByThemselves(t *testing.T) {
+	for _, r := range references {
+		if by := r.judgedBy(); by.name != r.name {
+			t.Errorf("%s is judged by %s", r.name, by.name)
+		}
+	}
+}
+
 func TestLossAndIdleAreOfTheDueAndOfAll(t *testing.T) {
 	r := row{strategist: 60, opponent: 30, capacity: 100}
 	if r.loss() != 40 || r.idle() < 9.99 || r.idle() > 10.01 {
@@ -49,9 +57,12 @@ func TestHeldInTurns(t *testing.T) {
 	} {
 		s.count(looks)
 	}
-	got := heldInTurns(s.sinceForgotten(), 100*time.Second) // 32 and 80 s of 100
+	got := heldInTurns(s.sinceForgotten(), 100*time.Second, 2) // 32 and 80 s of 100
 	if got[strategistsOwn] != 26 || got[opponents] != 74 {
 		t.Errorf("of 100 s of the GPU: %v", got)
+	}
+	if got := heldInTurns(map[string]time.Duration{strategistsOwn: 100 * time.Second, opponents: 200 * time.Second}, 120*time.Second, 3); got[strategistsOwn] != 40 || got[opponents] != 80 {
+		t.Errorf("of 120 s of the GPU on which three ran for 90 s: %v", got)
 	}
 	s.forget()
 	s.count([]queued{{id: "1", user: "alice", state: "RUNNING", ran: 7 * time.Second}})

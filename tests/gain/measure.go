@@ -223,18 +223,15 @@ func held(ctx context.Context, c *testcluster.Cluster, from, to time.Time) (map[
 	return sums, nil
 }
 
-// heldInTurns divides the time of the only GPU between the accounts of two jobs that take turns on it, which ran for so long: while both ran, each
-// had half of it.
-func heldInTurns(ran map[string]time.Duration, length time.Duration) map[string]float64 {
-	both := -length.Seconds()
+// heldInTurns divides the time of the only GPU between two accounts whose jobs take turns on it and ran for so long: one of these is the strategist's. While all
+// of them ran, each had an equal part of it.
+func heldInTurns(ran map[string]time.Duration, length time.Duration, jobs int) map[string]float64 {
+	more := -length.Seconds()
 	for _, r := range ran {
-		both += r.Seconds()
+		more += r.Seconds()
 	}
-	sums := map[string]float64{}
-	for account, r := range ran {
-		sums[account] = r.Seconds() - max(both, 0)/2
-	}
-	return sums
+	each := max(more, 0) / float64(jobs)
+	return map[string]float64{strategistsOwn: ran[strategistsOwn].Seconds() - each, opponents: ran[opponents].Seconds() - float64(jobs-1)*each}
 }
 
 // gpus gives the GPUs of a list of TRES.

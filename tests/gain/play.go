@@ -135,7 +135,7 @@ func (g *ground) match(ctx context.Context, p pairing, o options, raised *sync.W
 			sums[account] = d.Seconds()
 		}
 	case p.slices:
-		sums = heldInTurns(ran, to.Sub(from))
+		sums = heldInTurns(ran, to.Sub(from), p.sharers())
 	}
 	if err == nil {
 		r.grants, r.failed, err = granted(ctx, s.dsn, from, to)

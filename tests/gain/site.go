@@ -104,6 +104,9 @@ func (x *strategy) gpus() float64 {
 	return nodes * perNode
 }
 
+// sharers gives how many jobs take turns on the GPU.
+func (x *strategy) sharers() int { return max(x.among, 2) }
+
 func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	dsn, n, err := g.database(ctx)
 	s = &site{pairing: p, term: g.term, dsn: dsn, ran: map[string]time.Duration{}}
@@ -113,8 +116,8 @@ func (g *ground) raise(ctx context.Context, p pairing) (s *site, err error) {
 	of := testcluster.NodeGroup{Prefix: "v", Count: nodes, Model: "v100", GPUs: perNode, Extra: "Feature=fast,slow"}
 	more := p.settings
 	if p.slices { // a term is of at least two turns
-		of.Count, of.GPUs, of.Shards = 1, 1, 2
-		s.term, more = 6*g.term, more+"sharing: {slices: on, quantum: 30s, memory: {v100: 32g}}\n"
+		of.Count, of.GPUs, of.Shards = 1, 1, p.sharers()
+		s.term, more = 6*g.term, more+fmt.Sprintf("sharing: {slices: on, jobs: %d, quantum: 30s, memory: {v100: 32g}}\n", p.sharers())
 	}
 	names := make([]string, len(managed))
 	for i, m := range managed {

@@ -30,6 +30,7 @@ type strategy struct {
 	prepare  func(context.Context, *site) error // by administrators, before the daemon starts
 	settings string                             // further lines of fairlease.yaml
 	slices   bool                               // on a site with one GPU, whose jobs take turns
+	among    int                                // so many of them, one is the strategist's; 0 = two
 	pairs    bool                               // or run at the same time; they are judged by the steps that they do
 	gangs    bool                               // its jobs are gangs on any nodes, which report their steps
 }
@@ -63,11 +64,17 @@ var honestTurns = strategy{name: "honest turns", does: "a long job that takes tu
 // other one less.
 var honestPairs = inPairs("honest pairs", "a long job that reports its steps; beside that of the other tenant it does 90 % of them, and the other one 30 %", "$n")
 
+// honestByJobs is the same under a preset that divides between jobs, by what they report.
+var honestByJobs = byJobs(inPairs("honest pairs by jobs", "as honest pairs, with preset gavel:las-jobs", "$n"))
+
+// honestThird is that by which strategies are judged that take turns on a GPU with two jobs of the honest tenant.
+var honestThird = third("honest third", "a long job that takes turns on a GPU with two of the other tenant", nil)
+
 // honestGangs is that by which strategies are judged whose gangs report wrong steps. In truth they are as fast on any nodes.
 var honestGangs = anywhere("honest gangs", "long gangs of two GPUs on any nodes, which report their steps", 10, 10)
 
 // references are the honest strategies.
-var references = []strategy{honest, honestLong, honestTurns, honestPairs, honestGangs}
+var references = []strategy{honest, honestLong, honestTurns, honestThird, honestPairs, honestByJobs, honestGangs}
 
 // isHonest tells whether others are judged by a strategy.
 func (x *strategy) isHonest() bool {
@@ -77,6 +84,10 @@ func (x *strategy) isHonest() bool {
 // judgedBy gives the honest strategy by which another one is judged: with jobs that are as long.
 func (x *strategy) judgedBy() strategy {
 	switch {
+	case x.among == 3:
+		return honestThird
+	case x.pairs && x.settings != "":
+		return honestByJobs
 	case x.pairs:
 		return honestPairs
 	case x.slices:
@@ -332,25 +343,20 @@ var strategies = []strategy{
 	{name: "reservation", does: "a node is reserved for the account; plain jobs without --reservation", depth: 10, prepare: course},
 	{name: "turns resumed", does: "a long job that takes turns; its owner resumes it whenever it is suspended (Slurm 26.05)", slices: true, play: live(1, modest, resumed(0))},
 	{name: "turns begun early", does: "a long job that takes turns; its owner resumes it once it has been suspended for most of the other's turn (Slurm 26.05)", slices: true, play: live(1, modest, resumed(25*time.Second))},
-	{name: "turns kept", does: "a long job that takes turns; its owner suspends it at the end of each, and resumes it after a moment (Slurm 26.05)", slices: true, play: live(1, modest, lasting(
-		func(ctx context.Context, p *player, j queued, lasts time.Duration) {
-			switch {
-			case j.state == "RUNNING" && lasts >= 26*time.Second:
-				p.does(ctx, "scontrol", "suspend", j.id)
-			case j.state == "SUSPENDED" && lasts >= 3*time.Second && lasts < 6*time.Second:
-				p.does(ctx, "scontrol", "resume", j.id)
-			}
-		}))},
-	{name: "turns requeued", does: "a long job that takes turns; its owner requeues it whenever it is suspended", slices: true, play: live(1, modest, func(ctx context.Context, p *player, j queued) {
-		if j.state == "SUSPENDED" {
-			p.does(ctx, "scontrol", "requeue", j.id)
-		}
-	})},
+	{name: "turns kept", does: "a long job that takes turns; its owner suspends it at the end of each, and resumes it after a moment (Slurm 26.05)", slices: true, play: live(1, modest, kept(30*time.Second))},
+	{name: "turns requeued", does: "a long job that takes turns; its owner requeues it whenever it is suspended", slices: true, play: live(1, modest, requeued)},
 	{name: "many turns", does: "20 long jobs that take turns", slices: true, play: live(20, modest, nil)},
 	{name: "turns on little memory", does: "a long job that takes turns and says that it needs 1 MB of GPU memory", slices: true, play: live(1, "1m", nil)},
+	third("third resumed", "as turns resumed, with two jobs of the other tenant (Slurm 26.05)", resumed(0)),
+	third("third kept", "as turns kept, with two jobs of the other tenant (Slurm 26.05)", kept(time.Minute)),
+	third("third requeued", "as turns requeued, with two jobs of the other tenant", requeued),
 	inPairs("pairs that boast", "a long job that reports its steps, three times as many while both run", "$((n+2*both))"),
 	inPairs("pairs that understate", "a long job that reports its steps, a third of them while it has the GPU to itself", "$((n/3+both*2/3))"),
 	inPairs("pairs that fall silent", "a long job that reports its steps until both have run once", "$([ $both = 0 ] && echo $n)"),
+	inPairs("pairs that belittle", "a long job that reports its steps, a quarter fewer while both run", "$((n-both/4))"),
+	byJobs(inPairs("pairs that boast by jobs", "as pairs that boast, with preset gavel:las-jobs", "$((n+2*both))")),
+	byJobs(inPairs("pairs that understate by jobs", "as pairs that understate, with preset gavel:las-jobs", "$((n/3+both*2/3))")),
+	byJobs(inPairs("pairs that belittle by jobs", "as pairs that belittle, with preset gavel:las-jobs", "$((n-both/4))")),
 	anywhere("scattering looks slow", "long gangs of two GPUs on any nodes, which report a tenth of their steps on more nodes than they need", 10, 1),
 	anywhere("scattering looks fast", "long gangs of two GPUs on any nodes, which report a tenth of their steps on as few nodes as they need", 1, 10),
 	{name: "reservation flip", does: "a node is reserved for the account; long jobs that save get ReservationName=course once they run", depth: 6, jobs: long, args: savesOn, running: []string{"ReservationName=course"}, prepare: course},
@@ -560,6 +566,37 @@ func resumed(after time.Duration) func(context.Context, *player, queued) {
 			p.does(ctx, "scontrol", "resume", j.id)
 		}
 	})
+}
+
+// kept suspends a job at the end of its turn, and resumes it after a moment.
+func kept(turn time.Duration) func(context.Context, *player, queued) {
+	return lasting(func(ctx context.Context, p *player, j queued, lasts time.Duration) {
+		switch {
+		case j.state == "RUNNING" && lasts >= turn-4*time.Second:
+			p.does(ctx, "scontrol", "suspend", j.id)
+		case j.state == "SUSPENDED" && lasts >= 3*time.Second && lasts < 6*time.Second:
+			p.does(ctx, "scontrol", "resume", j.id)
+		}
+	})
+}
+
+// requeued requeues a job that is suspended.
+func requeued(ctx context.Context, p *player, j queued) {
+	if j.state == "SUSPENDED" {
+		p.does(ctx, "scontrol", "requeue", j.id)
+	}
+}
+
+// third is a strategy of a job that takes turns with two of the honest tenant.
+func third(name, does string, act func(context.Context, *player, queued)) strategy {
+	const little = "9g" // three fit on a GPU
+	return strategy{name: name, does: does, slices: true, among: 3, play: live(1, little, act), rival: &strategy{play: live(2, little, nil)}}
+}
+
+// byJobs has GPUs divided between jobs.
+func byJobs(x strategy) strategy {
+	x.settings = "preset: gavel:las-jobs\n"
+	return x
 }
 
 // inAccounts gives the plain shapes in accounts in turn.
