@@ -28,11 +28,19 @@ type options struct {
 // gates are the kinds of gates. Every other pair of seeds has either, on both suites.
 var gates = []string{"licence", "begin"}
 
-// sites are the kinds of sites: tenants have virtual clusters, or share by weight, and jobs take turns on GPUs.
-var sites = []string{"slices", "cells"}
+// sites are the kinds of sites: tenants share by weight, and two jobs take turns on a GPU, or three; or tenants have virtual clusters.
+var sites = []string{"slices", "cells", "thirds", "cells"}
 
-// slices tells whether jobs take turns on GPUs.
-func (o options) slices() bool { return o.Kind == sites[0] }
+// sharers gives how many jobs take turns on a GPU; 0 = none do.
+func (o options) sharers() int {
+	switch o.Kind {
+	case "slices":
+		return 2
+	case "thirds":
+		return 3
+	}
+	return 0
+}
 
 // license by which jobs are gated; "" = by begin times.
 func (o options) license() string {
@@ -85,7 +93,7 @@ func (o *outcome) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, which is honest, wanted %.0f GPU-s of its promised GPUs, and held %.0f (%.0f %%)\n", promised, o.Share[0], o.Share[1], 100*o.Share[1]/max(o.Share[0], 1))
 	fmt.Fprintf(w, "it wanted some for %s of the %s in which things failed\n", o.Wanting, o.Failing.Round(time.Second))
 	fmt.Fprintln(w, o.LeftOut)
-	if o.Options.slices() {
+	if o.Options.sharers() > 0 {
 		fmt.Fprintf(w, "%d suspensions were seen; a job was suspended for at most %s, all on a GPU for at most %s; thaw resumed %d\n",
 			o.Turns.Seen, o.Turns.Job.round(), o.Turns.GPU.round(), o.Turns.Thawed)
 	}
@@ -127,12 +135,12 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		o.Gate = gates[o.Seed/2%2]
 	}
 	if o.Kind == "" {
-		if o.Kind = sites[o.Seed/4%2]; o.Soak {
+		if o.Kind = sites[o.Seed/4%4]; o.Soak {
 			o.Kind = "cells"
 		}
 	}
 	if !slices.Contains(gates, o.Gate) || !slices.Contains(sites, o.Kind) {
-		return nil, fmt.Errorf("no gate is called %q, or no site %q; they are %q and %q", o.Gate, o.Kind, gates, sites)
+		return nil, fmt.Errorf("no gate is called %q, or no site %q; they are %q and %q", o.Gate, o.Kind, gates, sites[:3])
 	}
 	say("seed %d: Slurm of Debian %s, gates by %s, %s, %s", o.Seed, o.Suite, o.Gate, o.Kind, o.Length)
 	plan, err := newPlan(o.Seed, o.Only, o.First...)
@@ -162,16 +170,14 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	for i, who := range []int{0, 1, 2, 3} { // jobs that run throughout
 		c.users.submit(ctx, manner{script: lasting, args: []string{fmt.Sprintf("--gres=gpu:%d", 1+i%2), "-t", "600", "--comment=saves=term"}}, who)
 	}
-	for i := range 16 { // and some that may take turns
-		if o.slices() {
-			c.users.submit(ctx, manner{script: lasting, args: []string{"--gres=gpu:1", "-t", "600", "--comment=saves=term"}}, i)
-		}
+	for i := range 8 * o.sharers() { // and some that may take turns
+		c.users.submit(ctx, manner{script: lasting, args: []string{"--gres=gpu:1", "-t", "600", "--comment=saves=term"}}, i)
 	}
 	if !c.round(ctx, time.Now()) {
 		return nil, fmt.Errorf("no round was ever committed\n%s", c.logs())
 	}
 	seen := func() (none turns) { return none }
-	if o.slices() {
+	if o.sharers() > 0 {
 		seen = c.watch(ctx)
 	}
 	working, enough := context.WithCancel(ctx)
@@ -311,8 +317,8 @@ func (c *campaign) saw(format string, args ...any) {
 // Things failed during failing.
 func (c *campaign) wind(ctx context.Context, failing Span, seen func() turns) (*Facts, error) {
 	f := &Facts{Failing: failing, Amnesia: c.amnesia, Gaps: c.gaps, Restores: c.restores, Logged: c.wrong, Unsent: unsent(c.faults, c.amnesia), Cold: c.colds, Faults: c.faults, Capacity: map[string]float64{}, Promised: promisedCells}
-	if c.inTurns {
-		f.Slices, f.Promised = true, nodes*4/3
+	if c.sharers > 0 {
+		f.Sharers, f.Promised = c.sharers, nodes*4/3
 	}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4

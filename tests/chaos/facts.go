@@ -183,7 +183,7 @@ func (c *campaign) attempts(ctx context.Context) ([]Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseAttempts(out), nil
+	return parseAttempts(out, c.shards()), nil
 }
 
 // completed is slurmctld's line on a job whose script has succeeded: JobId=12, JobId=12_3(15) of a task, or JobId=12+1(13) of a part.
@@ -200,8 +200,8 @@ func completions(log string) []Deed {
 	return all
 }
 
-// parseAttempts reads sacct's lines.
-func parseAttempts(text string) []Attempt {
+// parseAttempts reads sacct's lines, where a GPU has so many shards.
+func parseAttempts(text string, perGPU int) []Attempt {
 	var all []Attempt
 	moment := func(s string) time.Time {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -221,7 +221,7 @@ func parseAttempts(text string) []Attempt {
 				a.GPUs, _ = strconv.ParseFloat(n, 64)
 			} else if n, ok := strings.CutPrefix(tres, "gres/shard="); ok {
 				shards, _ := strconv.ParseFloat(n, 64)
-				a.GPUs = shards / 2 // a GPU has two
+				a.GPUs = shards / float64(perGPU)
 			}
 		}
 		if a.GPUs > 0 {

@@ -27,7 +27,7 @@ func main() {
 	seed := flag.Uint64("seed", 0, "what is drawn; 0 = a fresh seed, which is printed")
 	suite := flag.String("suite", "", "Debian suite of the Slurm: forky (26.05) or trixie (24.11); empty: even seeds forky, odd ones trixie")
 	gate := flag.String("gate", "", "how jobs are kept waiting: licence or begin (by begin times); empty: seeds 4n and 4n+1 by licence, the others begin")
-	kind := flag.String("site", "", "cells: tenants have virtual clusters; slices: they share by weight, and jobs take turns on GPUs; empty: of seeds 8n to 8n+3 slices, of the others cells")
+	kind := flag.String("site", "", "cells: tenants have virtual clusters; slices: they share by weight, and two jobs take turns on a GPU; thirds: three; empty: of seeds 16n to 16n+3 slices, of 16n+8 to 16n+11 thirds, of the others cells")
 	only := flag.String("only", "", "only faults whose name has this in it, such as MariaDB")
 	soak := flag.Bool("soak", false, "nothing fails: a week of load within the minutes, with samples of what the daemon needs")
 	keep := flag.String("keep", "", "folder for the logs and records of the run")

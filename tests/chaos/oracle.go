@@ -35,7 +35,7 @@ type Facts struct {
 	// Hostile counts the hostile deeds that Slurm accepted, by kind.
 	Hostile  map[string]int
 	Promised float64 // GPUs that the honest tenant may have
-	Slices   bool    // jobs take turns on GPUs
+	Sharers  int     // jobs that take turns on a GPU; 0 = none do
 	Turns    turns
 }
 

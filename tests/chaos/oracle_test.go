@@ -68,9 +68,9 @@ func TestOracle(t *testing.T) {
 		spoil func(*Facts)
 		want  string
 	}{
-		{"a job stays suspended", func(f *Facts) { f.Turns.Job = stop{"job 7", at(10), stopsFor + time.Second} }, "stopped: job 7 was suspended for 1m59s from"},
+		{"a job stays suspended", func(f *Facts) { f.Sharers, f.Turns.Job = 2, stop{"job 7", at(10), stopsFor(2) + time.Second} }, "stopped: job 7 was suspended for 1m59s from"},
 		{"all on a GPU stand still", func(f *Facts) { f.Turns.GPU = stop{"GPU 0 of v1", at(10), allStopFor + time.Second} }, "stopped: all jobs on GPU 0 of v1 were suspended for 1m16s"},
-		{"no job takes turns", func(f *Facts) { long(f).Slices = true }, "stopped: no job took turns in 5m0s"},
+		{"no job takes turns", func(f *Facts) { long(f).Sharers = 2 }, "stopped: no job took turns in 5m0s"},
 		{"a job is not in slurmdbd", func(f *Facts) { f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}) }, "lost: job 9 is not in slurmdbd"},
 		{"a job still waits", func(f *Facts) { f.Jobs[1].Waits = "PENDING Licenses" }, "lost: job 2 still waits: PENDING Licenses"},
 		{"a job failed", func(f *Facts) { f.Attempts[2].State = "FAILED" }, "lost: job 2 ended as FAILED"},
@@ -226,8 +226,8 @@ func TestOracleExcuses(t *testing.T) {
 }
 
 func TestParseAttempts(t *testing.T) {
-	got := parseAttempts("12_3|nlp|COMPLETED|1800000000|1800000010|billing=2,cpu=2,gres/gpu:v100=4,gres/gpu=4,mem=200M,node=2|v[1-2]\n" +
-		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n15|nlp|RUNNING|1800000000|Unknown|cpu=1,gres/shard=1|v1\n")
+	got := parseAttempts("12_3|nlp|COMPLETED|1800000000|1800000010|billing=2,cpu=2,gres/gpu:v100=4,gres/gpu=4,mem=200M,node=2|v[1-2]\n"+
+		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n15|nlp|RUNNING|1800000000|Unknown|cpu=1,gres/shard=2|v1\n", 4)
 	if len(got) != 5 || got[4].GPUs != 0.5 || got[2].Job != "14_3" || got[3].Job != "14_4" || got[0].Job != "12_3" || got[0].GPUs != 4 || strings.Join(got[0].Nodes, " ") != "v1 v2" || !got[0].End.Equal(at(10)) || !got[1].Start.IsZero() {
 		t.Errorf("%+v", got)
 	}

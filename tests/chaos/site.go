@@ -29,12 +29,15 @@ type site struct {
 	proxy    *proxy
 	bin, dir string
 	sidecars []*sidecar
-	inTurns  bool // jobs take turns on GPUs
+	sharers  int // jobs that take turns on a GPU; 0 = none do
 }
+
+// shards gives those of a GPU.
+func (s *site) shards() int { return max(s.sharers, 2) }
 
 // raise builds all of it; the sidecars do not run yet.
 func raise(ctx context.Context, o options) (s *site, err error) {
-	s = &site{inTurns: o.slices()}
+	s = &site{sharers: o.sharers()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.down())
@@ -52,7 +55,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 	}
 	s.Cluster, err = testcluster.Up(ctx, testcluster.Options{
 		Suite: o.Suite, Attached: true, Plugin: testcluster.PluginC,
-		Nodes:    []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: 4}},
+		Nodes:    []testcluster.NodeGroup{{Prefix: "v", Count: nodes, Model: "v100", GPUs: 4, Shards: 4 * s.shards()}},
 		Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "carol"}}, {Name: "vision", Users: []string{"bob"}}, {Name: "guests", Users: []string{"dan"}}},
 		PluginConf: fmt.Sprintf("partitions=gpu\ndefault_partition=gpu\ngate_seconds=%.0f\nheartbeat_dir=/run/fairlease\nheartbeat_max_age=30\n"+
 			"protect_gate=no\ngate_license=%s\n", ttl.Seconds(), o.license()),
@@ -66,7 +69,7 @@ func raise(ctx context.Context, o options) (s *site, err error) {
 		return s, err
 	}
 	for _, name := range []string{"a", "b"} {
-		c := &sidecar{&testsidecar.Daemon{Bin: s.bin, Config: filepath.Join(s.dir, name+".yaml"), Log: filepath.Join(s.dir, name+".log"), Thaws: s.inTurns}, name}
+		c := &sidecar{&testsidecar.Daemon{Bin: s.bin, Config: filepath.Join(s.dir, name+".yaml"), Log: filepath.Join(s.dir, name+".log"), Thaws: s.sharers > 0}, name}
 		if err := s.configure(c, o); err != nil {
 			return s, err
 		}
@@ -113,8 +116,8 @@ vcAssignment:
 func (s *site) configure(c *sidecar, o options) error {
 	cells := filepath.Join(s.dir, "cells.yaml")
 	share, term := fmt.Sprintf("preset: hived\ncells: {file: %s}\n", cells), 20*time.Second
-	if s.inTurns { // a turn is of half a minute at least
-		share, term = fmt.Sprintf("sharing: {slices: on, quantum: %s, memory: {v100: 32g}}\n", quantum), 3*quantum
+	if s.sharers > 0 { // a turn is of half a minute at least
+		share, term = fmt.Sprintf("sharing: {slices: on, jobs: %d, quantum: %s, memory: {v100: 32g}}\n", s.sharers, quantum), 3*quantum
 	}
 	text := fmt.Sprintf(`mode: act
 %spartitions: [gpu]

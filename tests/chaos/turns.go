@@ -16,12 +16,20 @@ const (
 	// is the end of its next turn, when the job is suspended again.
 	quantum = 40 * time.Second
 	timer   = 15 * time.Second // of fairlease thaw
-	// stopsFor is how long a job may be suspended while slurmctld answers: until fairlease thaw takes it for forgotten (a turn, three rounds and 15 s),
-	// and until that has come to Slurm, which may take it several tries while something else fails.
-	stopsFor = quantum + 3*time.Second + 15*time.Second + 4*timer
 	// allStopFor is the same for all jobs on a GPU: one is suspended before the other is resumed, and a daemon may be killed between.
 	allStopFor = 5 * timer
 )
+
+// stopsFor is how long a job may be suspended while slurmctld answers: until fairlease thaw takes it for forgotten (the turns of the others, three rounds and
+// 15 s), and until that has come to Slurm, which may take it several tries while something else fails. Of three jobs on a GPU, one may have two turns for each
+// of the others, which are of another tenant.
+func stopsFor(sharers int) time.Duration {
+	others := quantum
+	if sharers == 3 {
+		others = 3 * quantum
+	}
+	return others + 3*time.Second + 15*time.Second + 4*timer
+}
 
 // turns is what was seen of jobs that take turns on GPUs.
 type turns struct {
@@ -40,7 +48,7 @@ func (s stop) round() time.Duration { return s.For.Round(time.Second) }
 
 // sharing gives the options of a job with which it may take turns, if it asks for one GPU and nothing that forbids that.
 func sharing(args []string) []string {
-	const words = "share=yes,mem.v100=14g"
+	const words = "share=yes,mem.v100=9g" // three fit on a GPU
 	if !slices.Contains(args, "--gres=gpu:1") || slices.ContainsFunc(args, func(a string) bool { return a == ":" || a == "--exclusive" }) {
 		return args
 	}
@@ -173,13 +181,13 @@ func wait(ctx context.Context, d time.Duration) {
 // stopped gives jobs that were suspended for too long, and GPUs on which all stood still for too long. A long run in which none took turns shows nothing.
 func stopped(f *Facts) []string {
 	var out []string
-	if t := f.Turns.Job; t.For > stopsFor {
+	if t := f.Turns.Job; t.For > stopsFor(f.Sharers) {
 		out = append(out, fmt.Sprintf("%s was suspended for %s from %s, though slurmctld answered", t.What, t.round(), clock(t.From)))
 	}
 	if t := f.Turns.GPU; t.For > allStopFor {
 		out = append(out, fmt.Sprintf("all jobs on %s were suspended for %s from %s, though slurmctld answered", t.What, t.round(), clock(t.From)))
 	}
-	if length := f.Failing.To.Sub(f.Failing.From); f.Slices && length >= judgedAfter && f.Turns.Seen == 0 {
+	if length := f.Failing.To.Sub(f.Failing.From); f.Sharers > 0 && length >= judgedAfter && f.Turns.Seen == 0 {
 		out = append(out, fmt.Sprintf("no job took turns in %s", length.Round(time.Second)))
 	}
 	return out

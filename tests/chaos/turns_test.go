@@ -10,13 +10,13 @@ import (
 // Jobs that ask for one GPU, and for nothing that forbids that, say that they may take turns.
 func TestSharing(t *testing.T) {
 	for args, want := range map[string]string{
-		"--gres=gpu:1":                            "--gres=gpu:1 --comment=share=yes,mem.v100=14g",
-		"--gres=gpu:1 --comment=saves=term":       "--gres=gpu:1 --comment=saves=term,share=yes,mem.v100=14g",
+		"--gres=gpu:1":                            "--gres=gpu:1 --comment=share=yes,mem.v100=9g",
+		"--gres=gpu:1 --comment=saves=term":       "--gres=gpu:1 --comment=saves=term,share=yes,mem.v100=9g",
 		`--gres=gpu:1 --comment={"APS":{}}`:       `--gres=gpu:1 --comment={"APS":{}}`,
 		"--gres=gpu:1 --exclusive":                "--gres=gpu:1 --exclusive",
 		"--gres=gpu:1 : -t 10 --gres=gpu:2":       "--gres=gpu:1 : -t 10 --gres=gpu:2",
 		"--gres=gpu:2 --comment=saves=term":       "--gres=gpu:2 --comment=saves=term",
-		"--gres=gpu:1 -L matlab:2 --array=0-4 -x": "--gres=gpu:1 -L matlab:2 --array=0-4 -x --comment=share=yes,mem.v100=14g",
+		"--gres=gpu:1 -L matlab:2 --array=0-4 -x": "--gres=gpu:1 -L matlab:2 --array=0-4 -x --comment=share=yes,mem.v100=9g",
 	} {
 		if got := strings.Join(sharing(strings.Fields(args)), " "); got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)

@@ -133,7 +133,7 @@ func (u *users) submit(ctx context.Context, m manner, who int) {
 		return
 	}
 	args := append([]string{"-A", account, "-t", "10", "-o", "/dev/null"}, m.args...)
-	if u.site.inTurns {
+	if u.site.sharers > 0 {
 		args = sharing(args)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
