@@ -386,7 +386,7 @@ func overfull(holds []hold, capacity map[string]float64) []string {
 		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus)) })
 		used := 0.0
 		for _, s := range steps {
-			if used += s.gpus; used > capacity[node] {
+			if used += s.gpus; used > capacity[node]+1e-6 { // thirds of GPUs are rounded
 				out = append(out, fmt.Sprintf("%s has %g GPUs and %g of them were held at %s: %s", node, capacity[node], used, clock(s.at), holders(holds, node, s.at)))
 				break
 			}

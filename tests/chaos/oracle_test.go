@@ -225,6 +225,20 @@ func TestOracleExcuses(t *testing.T) {
 	}
 }
 
+// Thirds of a GPU that end leave no more of it in use than there was.
+func TestThirdsOfAGPU(t *testing.T) {
+	holds := []hold{{"1", "v1", 1, at(0), at(30)}, {"2", "v1", 1, at(0), at(90)}, {"3", "v1", 3, at(50), at(80)}}
+	for i := range 3 {
+		holds = append(holds, hold{"4", "v1", 1. / 3, at(1), at(31 + float64(i))})
+	}
+	if got := overfull(holds, map[string]float64{"v1": 4}); got != nil {
+		t.Errorf("%q", got)
+	}
+	if got := overfull(append(holds, hold{"5", "v1", 1. / 3, at(60), at(80)}), map[string]float64{"v1": 4}); len(got) != 1 {
+		t.Errorf("with a third too much: %q", got)
+	}
+}
+
 func TestParseAttempts(t *testing.T) {
 	got := parseAttempts("12_3|nlp|COMPLETED|1800000000|1800000010|billing=2,cpu=2,gres/gpu:v100=4,gres/gpu=4,mem=200M,node=2|v[1-2]\n"+
 		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n15|nlp|RUNNING|1800000000|Unknown|cpu=1,gres/shard=2|v1\n", 4)
