@@ -320,7 +320,7 @@ bool gate_wants_gpu(const char *tres, bool shards)
 
 	while (next(&tres, ",;", &request)) {
 		request = without_type(request);
-		if ((named(request, "gpu") || (shards && named(request, "shard"))) && some(request))
+		if ((named(request, "gpu") || (shards && (named(request, "shard") || named(request, "mps")))) && some(request))
 			return true;
 	}
 	return false;

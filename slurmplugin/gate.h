@@ -113,7 +113,7 @@ bool gate_configured(const char *conf, const char *license);
 /* True if the comma-separated list contains item. */
 bool gate_listed(const char *list, const char *item);
 
-/* True if a TRES request (gres/gpu:v100:2,…) requests a GPU, or a shard of one if shards count. */
+/* True if a TRES request (gres/gpu:v100:2,…) requests a GPU, or a part of one (shard, mps) if parts count. */
 bool gate_wants_gpu(const char *tres, bool shards);
 
 /* True if the job requests GPUs and is not excluded; in a managed partition it is gated then. */

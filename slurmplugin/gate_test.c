@@ -176,6 +176,9 @@ static void requests_are_recognised(void)
 	EXPECT(!gate_wants_gpu(NULL, true));
 	EXPECT(gate_wants_gpu("gres/shard:2", true));
 	EXPECT(!gate_wants_gpu("gres/shard:0", true));
+	EXPECT(gate_wants_gpu("gres/mps:50", true));
+	EXPECT(!gate_wants_gpu("gres/mps:50", false));
+	EXPECT(!gate_wants_gpu("gres/mpsx:50", true));
 }
 
 static struct gate_job batch(void)

@@ -79,6 +79,8 @@ type Request struct {
 	// Shards is how many shards of one GPU the job asks for (gres/shard); 0 = it asks for whole GPUs. Its Size is then one device, and the
 	// part that they are of it where a GPU has the fewest: see Node.Shards.
 	Shards int `json:"shards,omitempty"`
+	// MPS is whether the shards are those of MPS (gres/mps): see Node.MPS.
+	MPS bool `json:"mps,omitempty"`
 	// Nodes is the minimum number of nodes, MaxNodes the maximum (0 = no limit).
 	Nodes    int `json:"nodes,omitempty"`
 	MaxNodes int `json:"max_nodes,omitempty"`

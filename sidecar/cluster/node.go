@@ -20,6 +20,8 @@ type Node struct {
 	GPUs    []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
 	// Shards is how many parts each of its GPUs has that jobs can ask for (gres/shard); 0 = none.
 	Shards int `json:"shards,omitempty"`
+	// MPS is whether these are parts by MPS (gres/mps). Slurm gives them out on one GPU of the node at a time, and only one user's jobs can use them.
+	MPS bool `json:"mps,omitempty"`
 	// Drained lists the indices of drained GPUs that Slurm reports.
 	Drained    []int    `json:"drained,omitempty"`
 	CPUs       int      `json:"cpus"`

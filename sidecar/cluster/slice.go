@@ -19,12 +19,12 @@ func (s *Slices) Most() int { return max(s.Jobs, 2) }
 // Part gives the part of a GPU that each of them has.
 func (s *Slices) Part() MicroGPU { return WholeGPU / MicroGPU(s.Most()) }
 
-// Shards gives the shards that each of them has of a GPU with so many; 0 = these cannot be divided among them.
-func (s *Slices) Shards(of int) int {
-	if of%s.Most() != 0 {
+// Shards gives the shards that each of them has of a GPU of a node; 0 = these cannot be divided among them.
+func (s *Slices) Shards(n *Node) int {
+	if n.MPS || n.Shards%s.Most() != 0 {
 		return 0
 	}
-	return of / s.Most()
+	return n.Shards / s.Most()
 }
 
 // Slice is the part of a GPU that a job has instead of a whole one. Slurm gives each of two jobs half of the shards of a GPU, or each of three a

@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // sharded returns a world of one node of eight GPUs with eight shards each, and the tenants x and y.
@@ -82,5 +85,53 @@ func TestOneShardOfEachGPU(t *testing.T) {
 	}
 	if sum != 4*7*cluster.WholeGPU/8 {
 		t.Errorf("%d millionths count besides the shards, want seven eighths of four GPUs", sum)
+	}
+}
+
+// Jobs that ask for parts by MPS are charged by part, and are beside jobs of their user alone, on one GPU of each node.
+func TestPartsByMPS(t *testing.T) {
+	for seed := range seeds.Of(t, 20) {
+		draw := rand.New(rand.NewPCG(seed, 39))
+		nodes := simtest.Nodes("n", "v100", 3, 2)
+		for i := range nodes[:2] {
+			nodes[i].Shards, nodes[i].MPS = 100, true
+		}
+		set := simtest.Product()
+		set.Across = []cluster.Across{cluster.AnyUser, cluster.SameTenant}[draw.IntN(2)]
+		w := simtest.New(t, set, nodes, "x", "y")
+		w.Gate = cluster.Hour
+		var ids []cluster.JobID
+		for range 12 {
+			request := simtest.Shard(10*(1+draw.IntN(9)), 100)
+			request.CPUs, request.MemoryMB, request.MPS = 0, 0, true
+			user := []string{"ann", "ben", "cem"}[draw.IntN(3)]
+			ids = append(ids, w.Virtual.Submit(sim.Work{User: user, Account: []string{"x", "y"}[draw.IntN(2)], Partition: "gpu", Command: cluster.Untyped, Request: request,
+				Runs: 100 * cluster.Hour, Saves: sim.AtNotice}))
+		}
+		w.Check = func(r loop.Report) {
+			on := map[string]string{} // by node: its user, and the GPU
+			for _, l := range r.Plan.State.Leases {
+				if l.State == cluster.Ending || l.State == cluster.Over { // others may start beside it until it is gone
+					continue
+				}
+				h := &l.Nodes[0]
+				now, was := w.Job(ids[l.Job-1]).User, on[h.Node]
+				if was != "" && was != now || h.Node == nodes[2].Name || len(h.Index) > 0 && h.Index[0] != 0 {
+					t.Fatalf("seed %d: %s has %+v, where %q is", seed, now, h, was)
+				}
+				on[h.Node] = now
+			}
+		}
+		w.Run(24 * cluster.Hour)
+		used := cluster.GPUTime(0)
+		for _, id := range ids {
+			r, most := w.Record(id), w.Job(id).Request.Size.Part.At(cluster.MicroGPU(24*cluster.Hour))
+			if used += r.Alloc; r.Alloc > cluster.GPUTime(most) {
+				t.Errorf("seed %d: a job with %v of a GPU was charged %v within a day", seed, w.Job(id).Request.Size, r.Alloc)
+			}
+		}
+		if used < cluster.GPUTime(24*cluster.Hour) {
+			t.Errorf("seed %d: the jobs used %v of two GPUs within a day", seed, used)
+		}
 	}
 }

@@ -169,7 +169,7 @@ func (s *site) addNodes(nodes []cluster.Node) {
 			s.inPool[pool] |= 1 << at
 			s.largest[pool] = max(s.largest[pool], int32(g.Count)*s.sharing.unit)
 			s.at[n.Name] = append(s.at[n.Name], int32(len(s.nodes)))
-			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.sharing.unit, n.Shards > 0 && s.set.Slices != nil && s.set.Slices.Shards(n.Shards) > 0})
+			s.nodes = append(s.nodes, node{n.Name, int32(pool), at, int32(g.Count) * s.sharing.unit, n.Shards > 0 && s.set.Slices != nil && s.set.Slices.Shards(n) > 0})
 		}
 	}
 }

@@ -70,7 +70,7 @@ func recallSlice(r *cluster.Record, j *cluster.Job, m *cluster.State) {
 	switch {
 	case ok && m.Had[k].Slice != nil && m.Had[k].User == j.User && m.Had[k].Submit <= j.Submit:
 		r.Slice = m.Had[k].Slice
-	case j.State == cluster.Suspended && j.Hints != nil && j.Hints.Share && j.Request.Shards > 0:
+	case j.State == cluster.Suspended && j.Hints != nil && j.Hints.Share && j.Request.Shards > 0 && !j.Request.MPS:
 		own := j.Request
 		own.Size, own.Shards, own.PerNode = cluster.Whole(1), 0, 1
 		r.Slice = &cluster.Slice{Ask: "gres/gpu:1", Request: own, Shards: j.Request.Shards}

@@ -170,7 +170,7 @@ func fitShards(v *Virtual, j *work) []cluster.Holding {
 	r := &j.job.Request
 	for _, i := range v.candidates(j) {
 		n, free := &v.nodes[i], &v.free[i]
-		if n.Shards < r.Shards || !v.admits(j, n) || free.cpus < r.CPUs || free.memory < r.MemoryMB {
+		if n.Shards < r.Shards || n.MPS != r.MPS || !v.admits(j, n) || free.cpus < r.CPUs || free.memory < r.MemoryMB {
 			continue
 		}
 		part := cluster.WholeGPU * cluster.MicroGPU(r.Shards) / cluster.MicroGPU(n.Shards)
@@ -178,7 +178,11 @@ func fitShards(v *Virtual, j *work) []cluster.Holding {
 			if r.Model != "" && g.Model != r.Model {
 				continue
 			}
-			if at := free.spot(g.Model, g.Count, part); at >= 0 {
+			idle := g.Count
+			if n.MPS && len(free.shared) > 0 { // Slurm gives MPS one GPU of a node at a time
+				idle = 0
+			}
+			if at := free.spot(g.Model, idle, part); at >= 0 {
 				return []cluster.Holding{{Node: n.Name, Model: g.Model, Size: cluster.Size{Devices: 1, Part: part}, Index: []int{at}, CPUs: r.CPUs, MemoryMB: r.MemoryMB}}
 			}
 		}

@@ -81,7 +81,11 @@ func (r *rules) count(j *work, sign int64) {
 func amounts(r *cluster.Request, holds []cluster.Holding) use {
 	u := use{"": 1}
 	if r.Shards > 0 {
-		u["gres/shard"] = int64(r.Shards)
+		name := "gres/shard"
+		if r.MPS {
+			name = "gres/mps"
+		}
+		u[name] = int64(r.Shards)
 	}
 	if len(holds) == 0 {
 		if u["cpu"], u["mem"], u["node"] = int64(r.CPUs), r.MemoryMB, int64(max(r.Nodes, 1)); r.Shards == 0 {

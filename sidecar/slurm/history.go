@@ -68,7 +68,7 @@ func (c history) day(ctx context.Context, from, to cluster.Instant) ([]cluster.A
 func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 	var a cluster.Attempt
 	var array int64
-	var shards int
+	var parts gres
 	var task number
 	var states []string
 	var nodes, on string
@@ -100,7 +100,7 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 		case "time":
 			readTimes(r, &a)
 		case "tres":
-			a.GPUs, shards = readAllocated(r)
+			a.GPUs, parts = readAllocated(r)
 		default:
 			r.skip()
 		}
@@ -116,7 +116,7 @@ func (c history) attempt(r *reader) (cluster.Attempt, bool) {
 	if on != "" && c.seen.cluster != "" && on != c.seen.cluster {
 		return a, false
 	}
-	c.nameModels(&a, nodes, shards)
+	c.nameModels(&a, nodes, parts)
 	return a, len(a.GPUs) > 0 && a.Start > 0
 }
 
@@ -193,8 +193,8 @@ func readTimes(r *reader, a *cluster.Attempt) {
 }
 
 // readAllocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
-// model is "". Shards of GPUs are counted apart.
-func readAllocated(r *reader) (typed []cluster.ModelSize, shards int) {
+// model is "". Parts of a GPU, shards or of MPS, are counted apart.
+func readAllocated(r *reader) (typed []cluster.ModelSize, parts gres) {
 	var plain int
 	r.object(func(name string) {
 		if name != "allocated" {
@@ -220,8 +220,8 @@ func readAllocated(r *reader) (typed []cluster.ModelSize, shards int) {
 			case kind != "gres" || n == 0:
 			case what == "gpu":
 				plain = n
-			case what == "shard":
-				shards = n
+			case what == "shard", what == "mps":
+				parts = gres{name: what, count: n}
 			case isTyped:
 				typed = append(typed, cluster.ModelSize{Model: model, Size: cluster.Whole(n)})
 			}
@@ -233,15 +233,15 @@ func readAllocated(r *reader) (typed []cluster.ModelSize, shards int) {
 	if plain > 0 {
 		typed = append(typed, cluster.ModelSize{Size: cluster.Whole(plain)})
 	}
-	return typed, shards
+	return typed, parts
 }
 
-// nameModels derives what the accounting does not know from the attempt's nodes: models, and what shards are of a GPU. It
+// nameModels derives what the accounting does not know from the attempt's nodes: models, and what parts are of a GPU. It
 // sorts.
-func (c history) nameModels(a *cluster.Attempt, nodes string, shards int) {
+func (c history) nameModels(a *cluster.Attempt, nodes string, parts gres) {
 	names, _ := hostlist.Expand(nodes)
-	if len(names) == 1 && shards > 0 {
-		for _, h := range withShards([]cluster.Holding{{}}, c.seen.gpuNodes[names[0]], gres{name: "shard", count: shards}) {
+	if len(names) == 1 && parts.count > 0 && c.seen.gpuNodes[names[0]].MPS == (parts.name == "mps") {
+		for _, h := range withShards([]cluster.Holding{{}}, c.seen.gpuNodes[names[0]], parts) {
 			if h.Size.Devices > 0 {
 				a.GPUs = append(a.GPUs, cluster.ModelSize{Model: h.Model, Size: h.Size})
 			}

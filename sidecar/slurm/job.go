@@ -40,18 +40,18 @@ type record struct {
 	use *cluster.Use
 }
 
-// sizeOf gives the size of shards of a GPU, on nodes whose GPUs have the fewest.
-func (t *translator) sizeOf(shards int) cluster.Size {
-	if least := t.fewest(); least > 0 && shards < least {
-		return cluster.Size{Devices: 1, Part: cluster.WholeGPU * cluster.MicroGPU(shards) / cluster.MicroGPU(least)}
+// sizeOf gives the size of the shards of a GPU that a job asks for, on nodes whose GPUs have the fewest.
+func (t *translator) sizeOf(q *cluster.Request) cluster.Size {
+	if least := t.fewest(q.MPS); least > 0 && q.Shards < least {
+		return cluster.Size{Devices: 1, Part: cluster.WholeGPU * cluster.MicroGPU(q.Shards) / cluster.MicroGPU(least)}
 	}
 	return cluster.Whole(1)
 }
 
-// fewest gives the number of shards of the GPUs that have the fewest; 0 = there are none.
-func (t *translator) fewest() (least int) {
+// fewest gives the number of shards, or of those of MPS, of the GPUs that have the fewest; 0 = there are none.
+func (t *translator) fewest(mps bool) (least int) {
 	for _, n := range t.nodes {
-		if n.Shards > 0 && (least == 0 || n.Shards < least) {
+		if n.Shards > 0 && n.MPS == mps && (least == 0 || n.Shards < least) {
 			least = n.Shards
 		}
 	}
@@ -80,7 +80,9 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	}
 	q := request(w)
 	if q.Shards > 0 {
-		q.Size = t.sizeOf(q.Shards)
+		if q.Size = t.sizeOf(&q); q.MPS && q.Size.IsWhole() { // Slurm gives no second GPU of the node to MPS meanwhile
+			q.Size, q.Shards, q.MPS, q.Unplaceable = cluster.Size{}, 0, false, cluster.PartsOfGPUs
+		}
 	}
 	rec.wants = q.Size.Devices > 0 || q.Unplaceable == cluster.PartsOfGPUs
 	j := cluster.Job{
@@ -465,7 +467,7 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 		here := held(name, node, list)
 		for _, g := range list {
 			switch parts := g.shared(); {
-			case g.name == "shard":
+			case g.name == "shard", g.name == "mps" && node.MPS:
 				here = withShards(here, node, g)
 			case g.name != "gpu" && len(parts) > 0:
 				if shares == nil {
@@ -580,8 +582,12 @@ func (w *wireJob) part(node string, nodes int) nodePart {
 // spread derives gres_detail from tres_alloc_str: the same on every node.
 func spread(w *wireJob, names []string) []string {
 	got := parseTres(w.got)
-	if got.gpus == 0 && got.shards > 0 && len(names) == 1 {
-		return []string{"shard:" + strconv.Itoa(got.shards)}
+	if parts := max(got.shards, got.mps); got.gpus == 0 && parts > 0 && min(got.shards, got.mps) == 0 && len(names) == 1 {
+		name := "shard:"
+		if got.mps > 0 {
+			name = "mps:"
+		}
+		return []string{name + strconv.Itoa(parts)}
 	}
 	if got.gpus == 0 {
 		return nil

@@ -54,7 +54,10 @@ func readNode(r *reader) cluster.Node {
 	n.MemoryMB = max(n.MemoryMB-reserved, 0)
 	all, err := gresList(has)
 	n.GPUs = gpuCounts(all)
-	n.Shards = shardsOf(all, n.GPUs)
+	if n.Shards = shardsOf(all, "shard", n.GPUs); n.Shards == 0 {
+		n.Shards = shardsOf(all, "mps", n.GPUs)
+		n.MPS = n.Shards > 0
+	}
 	broken, _ := gresList(drained)
 	n.GPUs = less(n.GPUs, gpuCounts(broken))
 	for _, g := range broken {
@@ -77,12 +80,12 @@ func readNode(r *reader) cluster.Node {
 // mostShards is more shards of a GPU than anybody has use for. With more of them parts would be too small to count.
 const mostShards = 1000
 
-// shardsOf gives how many shards each GPU of a node has: those that Slurm spreads evenly over GPUs of one model. 0 = none.
-func shardsOf(all []gres, gpus []cluster.GPUs) int {
+// shardsOf gives how many parts of a name each GPU of a node has: those that Slurm spreads evenly over GPUs of one model. 0 = none.
+func shardsOf(all []gres, name string, gpus []cluster.GPUs) int {
 	if len(gpus) != 1 {
 		return 0
 	}
-	if n := count(all, "shard") / gpus[0].Count; n <= mostShards {
+	if n := count(all, name) / gpus[0].Count; n <= mostShards {
 		return n
 	}
 	return 0

@@ -57,8 +57,9 @@ func request(w *wireJob) cluster.Request {
 	}
 	all := slices.Concat(job, node, socket, task)
 	shards := things(count(task, "shard"), tasks) + count(job, "shard") + count(node, "shard")
-	if shards > 0 && q.Size.Devices == 0 && q.MostNodes() == 1 && !q.Exclusive && !has(socket, "shard") {
-		q.Size, q.Shards = cluster.Whole(1), min(shards, mostThings)
+	mps := things(count(task, "mps"), tasks) + count(job, "mps") + count(node, "mps")
+	if shards+mps > 0 && q.Size.Devices == 0 && q.MostNodes() == 1 && !q.Exclusive && !has(socket, "shard") && !has(socket, "mps") {
+		q.Size, q.Shards, q.MPS = cluster.Whole(1), min(cmp.Or(shards, mps), mostThings), shards == 0
 	}
 	if q.Size.Devices > 0 {
 		q.Features = also(q.Features, slices.Concat(others(w.perJob, "gres/"), others(w.perNode, "gres/"), others(w.perSocket, "gres/"), others(w.perTask, "gres/")))
@@ -69,7 +70,7 @@ func request(w *wireJob) cluster.Request {
 	switch {
 	case cmp.Or(err1, err2, err3, err4) != nil:
 		q.Unplaceable = cluster.Unread
-	case has(all, "shard") && q.Shards == 0 || has(all, "mps"):
+	case has(all, "shard") && q.Shards == 0 || has(all, "mps") && !q.MPS:
 		q.Unplaceable = cluster.PartsOfGPUs
 	case w.cron: // before all that can be leased: Slurm refuses every change of such a job
 		q.Unplaceable = cluster.Cron
@@ -126,7 +127,7 @@ func model(want tres, list []gres) (name string, several bool) {
 		}
 	}
 	for _, g := range list {
-		if (g.name == "gpu" || g.name == "shard") && g.model != "" {
+		if concernsGPUs(g.name) && g.model != "" {
 			named = append(named, g.model)
 		}
 	}

@@ -19,7 +19,8 @@ func TestScrontabComesFirst(t *testing.T) {
 		{"several models", wireJob{perJob: "gres/gpu:v100:1,gres/gpu:k80:1"}, cluster.Cron},
 		{"shared with its user", wireJob{perNode: "gres/gpu:1", shared: []string{"user"}}, cluster.Cron},
 		{"contiguous", wireJob{perNode: "gres/gpu:1", nodeCount: 2, maxNodes: 2, contig: true}, cluster.Cron},
-		{"parts of GPUs by MPS", wireJob{perNode: "gres/mps:50"}, cluster.PartsOfGPUs},
+		{"parts of GPUs by MPS on two nodes", wireJob{perNode: "gres/mps:50", nodeCount: 2, maxNodes: 2}, cluster.PartsOfGPUs},
+		{"a part by MPS", wireJob{perNode: "gres/mps:50"}, cluster.Cron},
 		{"a shard", wireJob{perNode: "gres/shard:1"}, cluster.Cron},
 	} {
 		c.job.cron = true
@@ -73,6 +74,36 @@ func TestShards(t *testing.T) {
 			if j := rec.jobs[0]; j.Request.Size != c.size || j.Request.Model != c.model {
 				t.Errorf("%s: asks for %v of %q, want %v of %q", c.name, j.Request.Size, j.Request.Model, c.size, c.model)
 			}
+		}
+	}
+}
+
+// A job that asks for less of one GPU by MPS than all of it asks for that part, on nodes that have MPS alone. All else by MPS is left to Slurm.
+func TestMPS(t *testing.T) {
+	nodes := map[string]cluster.Node{"a": {Name: "a", Shards: 100, MPS: true}, "b": {Name: "b", Shards: 4}}
+	for _, c := range []struct {
+		name string
+		job  wireJob
+		part cluster.MicroGPU // 0 = it is left to Slurm
+	}{
+		{"half", wireJob{perNode: "gres/mps:50"}, cluster.WholeGPU / 2},
+		{"of a model", wireJob{perNode: "gres/mps:v100:20"}, cluster.WholeGPU / 5},
+		{"for each of two tasks", wireJob{perTask: "gres/mps:10", taskCount: 2, maxNodes: 1}, cluster.WholeGPU / 5},
+		{"all of a GPU", wireJob{perNode: "gres/mps:100"}, 0},
+		{"more than a GPU has", wireJob{perNode: "gres/mps:150"}, 0},
+		{"on two nodes", wireJob{perNode: "gres/mps:50", nodeCount: 2, maxNodes: 2}, 0},
+		{"beside a GPU", wireJob{perNode: "gres/mps:50,gres/gpu:1"}, 0},
+		{"on a whole node", wireJob{perNode: "gres/mps:50", shared: []string{"none"}}, 0},
+	} {
+		tr := translator{nodes: nodes}
+		c.job.states, c.job.id = []string{"PENDING"}, 7
+		rec, err := tr.record(&c.job, nil)
+		if err != nil || len(rec.jobs) != 1 {
+			t.Fatalf("%s: %+v, %v", c.name, rec, err)
+		}
+		q := rec.jobs[0].Request
+		if left := q.Unplaceable == cluster.PartsOfGPUs; left != (c.part == 0) || q.MPS == left || !left && q.Size != (cluster.Size{Devices: 1, Part: c.part}) {
+			t.Errorf("%s: %+v", c.name, q)
 		}
 	}
 }

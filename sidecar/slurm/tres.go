@@ -204,6 +204,7 @@ type tres struct {
 	memoryMB    int64
 	gpus        int            // gres/gpu
 	shards      int            // gres/shard
+	mps         int            // gres/mps
 	models      map[string]int // gres/gpu:model
 }
 
@@ -223,6 +224,8 @@ func parseTres(s string) tres {
 			t.gpus = atoi(value)
 		case "gres/shard":
 			t.shards = atoi(value)
+		case "gres/mps":
+			t.mps = atoi(value)
 		default:
 			if model, ok := strings.CutPrefix(name, "gres/gpu:"); ok && model != "" {
 				if t.models == nil {

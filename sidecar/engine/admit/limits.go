@@ -154,7 +154,10 @@ func amount(j *cluster.Job, tres string) int64 {
 	switch tres {
 	case "":
 		return 1
-	case "gres/shard":
+	case "gres/shard", "gres/mps":
+		if q.MPS != (tres == "gres/mps") {
+			return 0
+		}
 		return int64(q.Shards)
 	case "gres/gpu":
 		if q.Shards > 0 && j.Ask == "" { // Slurm counts no GPU; for a slice of one that its user asked for, fairlease does

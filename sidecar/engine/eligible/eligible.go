@@ -103,7 +103,9 @@ func (f *Nodes) survey(causes []cluster.Cause) {
 	if site := place.Resurvey(old.site, f.in.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
 		*old = surveyed{site: site, possible: newProber(site, f.in.Pools, s.Now, place.View{})}
 		for i := range s.Nodes {
-			old.shards = max(old.shards, s.Nodes[i].Shards)
+			if !s.Nodes[i].MPS {
+				old.shards = max(old.shards, s.Nodes[i].Shards)
+			}
 		}
 		f.shapes.forget(f.site)
 		occupy(site, f.in) // a site with reservations of others is new in every round
@@ -233,7 +235,7 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 		can.Why, can.Note, can.Until = cluster.ReasonFailed, f.found.Said(i), r.AvoidUntil
 	case st.Ordered(cluster.Freeze):
 		can.Why, can.Note = cluster.ReasonFrozen, st.Order.Reason
-	case j.Request.Shards > f.sites[f.site].shards:
+	case !j.Request.MPS && j.Request.Shards > f.sites[f.site].shards:
 		can.Why, can.Note = cluster.ReasonRule, fmt.Sprintf("it asks for %d shards of a GPU, and no GPU has more than %d", j.Request.Shards, f.sites[f.site].shards)
 	default:
 		if can.Gate, can.Note = f.rules.Of(j); can.Note != "" {

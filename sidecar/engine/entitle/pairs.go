@@ -99,7 +99,7 @@ func sliceable(in *round.Facts) []bool {
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]
 		for k := range n.GPUs {
-			if p := in.Pool(n.GPUs[k].Model); p >= 0 && in.Settings.Slices.Shards(n.Shards) > 0 {
+			if p := in.Pool(n.GPUs[k].Model); p >= 0 && in.Settings.Slices.Shards(n) > 0 {
 				out[p] = true
 			}
 		}

@@ -87,7 +87,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; same && i < len(old); i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Shards == b.Shards && slices.Equal(a.GPUs, b.GPUs)
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Shards == b.Shards && a.MPS == b.MPS && slices.Equal(a.GPUs, b.GPUs)
 	}
 	return same
 }

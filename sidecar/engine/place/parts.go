@@ -274,7 +274,7 @@ func (x *search) left(s, want int, displaced []*soft) int {
 	switch {
 	case k == 0:
 		return idle - want
-	case most < k && idle < 1 || x.barred(h.pieces, shards, k, displaced):
+	case most < k && (idle < 1 || x.sp.Request.MPS && gpus > 0) || x.barred(h.pieces, shards, k, displaced):
 		return -1
 	}
 	with, _ := lay(h.pieces, shards, gone, k)
@@ -282,7 +282,7 @@ func (x *search) left(s, want int, displaced []*soft) int {
 }
 
 // barred reports whether a part must not be on a node once leases have gone: Slurm could put it on a GPU with a piece of somebody with whom
-// it may not share. Pieces whose GPU is not known yet fill no room on the others, and may go to any GPU with room for them.
+// it may not share, or has parts by MPS on one GPU of the node only. Pieces whose GPU is not known yet fill no room on the others, and may go to any GPU with room for them.
 func (x *search) barred(pieces []lying, shards, k int, displaced []*soft) bool {
 	if x.ask.Sharer == 0 {
 		return false
@@ -294,7 +294,7 @@ func (x *search) barred(pieces []lying, shards, k int, displaced []*soft) bool {
 				room, stranger = room-int(p.shards), stranger || !p.sharesWith(x.ask.Sharer)
 			}
 		}
-		if stranger && room >= k {
+		if stranger && (room >= k || x.sp.Request.MPS) {
 			return true
 		}
 	}

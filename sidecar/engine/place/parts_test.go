@@ -97,6 +97,30 @@ func TestPiecesLieTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
+// Slurm gives parts by MPS out on one GPU of a node at a time, and only one user's jobs can use it. Shards are of other nodes.
+func TestWhereAPartByMPSGoes(t *testing.T) {
+	n := []cluster.Node{sharded("n1", 2, 4), sharded("n2", 2, 4), sharded("n3", 2, 4)}
+	n[0].MPS, n[1].MPS = true, true
+	const alice, bob, carol = 1, 2, 3
+	b := New(models, n, nil, noon)
+	mps := func(k, sharer int) string {
+		s := wantsShards(k)
+		s.Request.MPS = true
+		p, ok := b.Fit(Ask{Shape: b.site.Shape(s), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Sharer: sharer, Displace: Nobodys})
+		return strings.Replace(show(p, ok), ":1", "", 1)
+	}
+	wants(t, "a part by MPS", mps(2, alice), "n1")
+	wants(t, "a shard", b.share(2, alice, Nobodys), "n3")
+	b.Hold(shards(n[0], 2, 0), alice)
+	wants(t, "beside its user's", mps(2, alice), "n1")
+	wants(t, "it has no room there, and the other GPU of the node is not for MPS", mps(3, alice), "n2")
+	wants(t, "another user, though it has no room on the first GPU", mps(3, bob), "n2")
+	b.Hold(shards(n[1], 3, 1), bob)
+	wants(t, "a third user", mps(1, carol), "none")
+	wants(t, "a whole GPU", b.find(onNodes(1, 1), v100), "n1:1")
+	wants(t, "no more room for MPS", mps(3, alice), "none")
+}
+
 func TestWhoSharesAGPU(t *testing.T) {
 	n := []cluster.Node{sharded("n1", 2, 4), sharded("n2", 2, 4)}
 	const alice, bob = 1, 2

@@ -48,8 +48,9 @@ type machine struct {
 	partitions  []string
 	features    []string
 	bad, busy   bool
-	shards      int // of each GPU; 0 = jobs can ask for whole GPUs only
-	first, last int // its slots: first ≤ s < last
+	shards      int  // of each GPU; 0 = jobs can ask for whole GPUs only
+	mps         bool // these are of MPS: on one GPU at a time, for one user
+	first, last int  // its slots: first ≤ s < last
 	windows     []window
 }
 
@@ -107,7 +108,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; i < len(old) && same; i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards && a.Switch == b.Switch &&
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards && a.MPS == b.MPS && a.Switch == b.Switch &&
 			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 	}
 	return same
@@ -143,7 +144,7 @@ func (t *Site) add(i int, n *cluster.Node) {
 	t.nodes[i].free = all
 	d := &t.machines[i]
 	*d = machine{name: n.Name, all: all, partitions: n.Partitions, features: n.Features,
-		bad: n.Bad != "", busy: n.Busy != "", shards: n.Shards, first: len(t.slots)}
+		bad: n.Bad != "", busy: n.Busy != "", shards: n.Shards, mps: n.MPS, first: len(t.slots)}
 	for _, p := range n.Partitions {
 		d.parts |= t.partition(p)
 	}
@@ -431,7 +432,7 @@ func (t *Site) only(s *Spec) []bitset {
 	}
 	named(s.Exclude, false)
 	for i := range t.machines {
-		if t.machines[i].shards < s.Request.Shards {
+		if m := &t.machines[i]; m.shards < s.Request.Shards || s.Request.Shards > 0 && m.mps != s.Request.MPS {
 			mark(i, false)
 		}
 	}

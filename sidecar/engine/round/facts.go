@@ -286,6 +286,8 @@ func (f *Facts) Sharer(i int) int {
 	switch {
 	case c.Record.Slice != nil:
 		return f.SlicesWith(i)
+	case c.Job.Request.MPS: // one user's server runs on a GPU
+		return hashed("mps " + c.Record.User)
 	case f.Settings.Across == cluster.AnyUser && f.Settings.Slices == nil, c.Job.Request.Shards == 0 && !slices.ContainsFunc(c.Job.Holds, part):
 		return 0
 	}
@@ -296,13 +298,18 @@ func (f *Facts) Sharer(i int) int {
 func (f *Facts) SlicesWith(i int) int { return f.sharer("slices ", i) }
 
 func (f *Facts) sharer(what string, i int) int {
-	sum, r := fnv.New64a(), &f.Snapshot.Cases[i].Record
-	_, _ = sum.Write([]byte(what))
+	r := &f.Snapshot.Cases[i].Record
 	switch f.Settings.Across {
 	case cluster.SameTenant:
-		_, _ = sum.Write([]byte(r.Tenant))
+		what += r.Tenant
 	case cluster.SameUser:
-		_, _ = sum.Write([]byte(r.User))
+		what += r.User
 	}
+	return hashed(what)
+}
+
+func hashed(name string) int {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name))
 	return int(sum.Sum64() | 1)
 }

@@ -122,7 +122,7 @@ func (p *slicer) room() []sliceHost {
 		begins := l.State == cluster.Granted && l.Granted == f.In.Now && cluster.SizeHeld(l.Nodes) == cluster.Whole(1) && f.In.Cases[i].Waits
 		lone := l.State == cluster.Active && f.In.Records[i].Slice != nil && !f.Ending(i) && len(l.Nodes[0].Index) == 1
 		at, ok := slices.BinarySearchFunc(f.In.Snapshot.Nodes, l.Nodes[0].Node, func(n cluster.Node, name string) int { return strings.Compare(n.Name, name) })
-		if !begins && !lone || !ok || f.In.Settings.Slices.Shards(f.In.Snapshot.Nodes[at].Shards) == 0 || !f.In.MaySlice(i, l.Pool) {
+		if !begins && !lone || !ok || f.In.Settings.Slices.Shards(&f.In.Snapshot.Nodes[at]) == 0 || !f.In.MaySlice(i, l.Pool) {
 			continue
 		}
 		if lone {
@@ -381,7 +381,7 @@ func (p *slicer) full() *place.Board {
 func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement, bool) {
 	f := p.x.f
 	spec := f.Spec(i)
-	spec.Request = cluster.SliceOf(spec.Request, f.In.Settings.Slices.Shards(h.node.Shards), f.In.Settings.Slices.Part())
+	spec.Request = cluster.SliceOf(spec.Request, f.In.Settings.Slices.Shards(h.node), f.In.Settings.Slices.Part())
 	if len(spec.Require) > 0 && !slices.Contains(spec.Require, h.node.Name) {
 		return place.Placement{}, false
 	}
@@ -393,5 +393,5 @@ func (p *slicer) fit(h *sliceHost, i int, end cluster.Instant) (place.Placement,
 func (p *slicer) mark(h *sliceHost, i int) {
 	f := p.x.f
 	j := &f.In.Snapshot.Cases[i].Job
-	f.Hand.Marks[i].Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: f.In.Settings.Slices.Shards(h.node.Shards), At: f.In.Now}
+	f.Hand.Marks[i].Slice = &cluster.Slice{Ask: j.Ask, Request: j.Request, Shards: f.In.Settings.Slices.Shards(h.node), At: f.In.Now}
 }

@@ -50,10 +50,10 @@ func checkSliceNodes(f *findings, cfg *config.Config, s *cluster.Slices, o *clus
 	var odd, unknown []string
 	for i := range o.Nodes {
 		n := &o.Nodes[i]
-		if n.Shards == 0 || !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(cfg.Partitions, p) }) {
+		if n.Shards == 0 || n.MPS || !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(cfg.Partitions, p) }) {
 			continue
 		}
-		if s.Shards(n.Shards) == 0 {
+		if s.Shards(n) == 0 {
 			odd = append(odd, n.Name)
 		}
 		of := func(m cluster.GPUMemory) bool { return m.Model == n.GPUs[0].Model }

@@ -279,8 +279,10 @@ func checkTRES(f *findings, c conf, facts *slurm.Facts) {
 	if len(missing) > 0 {
 		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not distinguish GPU models", "add them to AccountingStorageTRES")
 	}
-	if c.has(slurm.ConfGresTypes, "shard") && !c.has(key, "gres/shard") {
-		f.add(Warn, key, "without gres/shard", "Slurm's accounting does not show parts of GPUs: runs that fairlease did not see are at nobody's charge", "add gres/shard to AccountingStorageTRES")
+	for _, part := range []string{"shard", "mps"} {
+		if gres := "gres/" + part; c.has(slurm.ConfGresTypes, part) && !c.has(key, gres) {
+			f.add(Warn, key, "without "+gres, "Slurm's accounting does not show parts of GPUs: runs that fairlease did not see are at nobody's charge", "add "+gres+" to AccountingStorageTRES")
+		}
 	}
 }
 

@@ -41,11 +41,11 @@ func checkWays(f *findings, cfg *config.Config, c conf) {
 		when = ", where virtual clusters divide the GPUs (cells.file),"
 	}
 	for _, x := range []struct {
-		on               bool
-		gres, when, then string
-	}{{mps, "mps", "", "; of the jobs on a GPU only the oldest is charged for it"}, {shards, "shard", when, ""}} {
+		on         bool
+		gres, when string
+	}{{mps, "mps", strings.Replace(when, " on several nodes", " for all of a GPU, on nodes with gres/shard, on several nodes", 1)}, {shards, "shard", when}} {
 		if x.on {
-			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others"+x.then,
+			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others",
 				"set limits of gres/"+x.gres+" for accounts or users (GrpTRES, MaxTRESPerUser), or have it only in partitions that fairlease does not manage")
 		}
 	}
