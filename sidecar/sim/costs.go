@@ -68,9 +68,9 @@ type Task struct {
 	GPUs int
 }
 
-// Rate is the speed of a task on a model. Apart is that of a gang on more nodes than it needs; 0
-// = equal.
-type Rate struct{ Speed, Apart Speed }
+// Rate is the speed of a task on a model. Apart is that of a gang on more nodes than it needs, and Across on
+// its fewest nodes under more switches than these need; 0 = equal.
+type Rate struct{ Speed, Apart, Across Speed }
 
 // Speeds gives the rates of tasks on GPU models, relative to the same task alone and consolidated
 // on the reference model: there its work takes its Runs. Missing entries, and those not above 0,
@@ -78,17 +78,20 @@ type Rate struct{ Speed, Apart Speed }
 type Speeds map[Task]map[string]Rate
 
 // On gives the speed of a task on a model; Reference if it is not known.
-func (s Speeds) On(t Task, model string) Speed { return s.of(t, model, false) }
+func (s Speeds) On(t Task, model string) Speed { return s.of(t, model, "") }
 
-func (s Speeds) of(t Task, model string, apart bool) Speed {
+// of gives the speed on nodes that are spread so.
+func (s Speeds) of(t Task, model string, spread cluster.Kind) Speed {
 	rates, ok := s[t]
 	if !ok {
 		rates = s[Task{Kind: t.Kind}]
 	}
 	r := rates[model]
 	switch {
-	case apart && r.Apart > 0:
+	case spread == cluster.Scattered && r.Apart > 0:
 		return r.Apart
+	case spread == cluster.AcrossSwitches && r.Across > 0:
+		return r.Across
 	case r.Speed > 0:
 		return r.Speed
 	}
@@ -96,17 +99,17 @@ func (s Speeds) of(t Task, model string, apart bool) Speed {
 }
 
 // slowest gives the speed of a gang, that of its slowest model.
-func (s Speeds) slowest(t Task, holds []cluster.Holding, apart bool) Speed {
+func (s Speeds) slowest(t Task, holds []cluster.Holding, spread cluster.Kind) Speed {
 	slow := Speed(math.MaxInt64)
 	for i := range holds {
-		slow = min(slow, s.of(t, holds[i].Model, apart))
+		slow = min(slow, s.of(t, holds[i].Model, spread))
 	}
 	return slow
 }
 
 // speedOn gives the speed of a job on GPUs that it has to itself, that of its slowest node.
 func speedOn(v *Virtual, j *work, holds []cluster.Holding) Speed {
-	speed, slow := v.Speeds.slowest(j.task(), holds, v.apart(holds)), Reference
+	speed, slow := v.Speeds.slowest(j.task(), holds, spreadOf(v, holds)), Reference
 	for i := range holds {
 		slow = min(slow, cmp.Or(v.free[v.at[holds[i].Node]].speed, Reference))
 	}

@@ -285,6 +285,37 @@ func TestSpeedsOfGangs(t *testing.T) {
 	}
 }
 
+// A gang on its fewest nodes can go on more slowly under more switches than these nodes need; on more nodes it is apart, whatever the switches.
+func TestSpeedsAcrossSwitches(t *testing.T) {
+	nodes := simtest.Nodes("a", "v100", 5, 2)
+	for i := range nodes {
+		nodes[i].Switch = []string{"s1", "s1", "s1", "s2", "s2"}[i]
+	}
+	for _, c := range []struct {
+		name       string
+		gpus, each int
+		on         []string
+		want       cluster.Span
+	}{
+		{"under one switch", 4, 2, []string{"a02", "a03"}, 40 * minute},
+		{"across", 4, 2, []string{"a03", "a04"}, 80 * minute},
+		{"scattered", 4, 1, []string{"a01", "a02", "a03", "a04"}, 160 * minute},
+		{"more nodes than are under any switch", 8, 2, []string{"a01", "a02", "a03", "a04"}, 40 * minute},
+		{"on one node", 2, 2, []string{"a04"}, 40 * minute},
+	} {
+		s := onStage(t, nodes...)
+		s.Speeds = sim.Speeds{{Kind: "lstm"}: {"v100": {Speed: sim.Reference, Apart: sim.Reference / 4, Across: sim.Reference / 2}}}
+		id := s.Submit(work(40*minute, func(w *sim.Work) {
+			w.Kind, w.NodeList = "lstm", c.on
+			w.Request = cluster.Request{Size: cluster.Whole(c.gpus), Nodes: len(c.on), PerNode: c.each}
+		}))
+		s.at(3 * hour)
+		if got := s.Job(id).End.Sub(start); got != c.want {
+			t.Errorf("%s: done after %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // Thirds of a millisecond still add up.
 func TestWorkAtAnySpeedAddsUp(t *testing.T) {
 	s := onStage(t)

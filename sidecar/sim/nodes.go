@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -72,14 +73,48 @@ func (r *room) spot(model string, idle int, part cluster.MicroGPU) int {
 	return next
 }
 
-// apart tells whether a gang is on more nodes than it would need on the largest node of its
-// models.
-func (v *Virtual) apart(holds []cluster.Holding) bool {
+// spreadOf gives Scattered if a gang is on more nodes than it would need on the largest node of its models, AcrossSwitches if these
+// are under more switches than so many nodes of its model need, and else "".
+func spreadOf(v *Virtual, holds []cluster.Holding) cluster.Kind {
 	gpus, size := 0, 1
 	for i := range holds {
 		gpus, size = gpus+holds[i].Size.Devices, max(size, v.largest[holds[i].Model])
 	}
-	return len(holds) > (gpus+size-1)/size
+	switch {
+	case len(holds) > (gpus+size-1)/size:
+		return cluster.Scattered
+	case len(holds) > 1 && across(v, holds):
+		return cluster.AcrossSwitches
+	}
+	return ""
+}
+
+// across tells whether a gang of one model is under more switches than as many nodes with as many of these GPUs need.
+func across(v *Virtual, holds []cluster.Holding) bool {
+	most, under, nodes := 0, map[string]bool{}, map[string]int{}
+	for i := range holds {
+		if holds[i].Model != holds[0].Model {
+			return false
+		}
+		most = max(most, holds[i].Size.Devices)
+		under[v.nodes[v.at[holds[i].Node]].Switch] = true
+	}
+	if len(under) < 2 {
+		return false
+	}
+	for i := range v.nodes {
+		if slices.ContainsFunc(v.nodes[i].GPUs, func(g cluster.GPUs) bool { return g.Model == holds[0].Model && g.Count >= most }) {
+			nodes[v.nodes[i].Switch]++
+		}
+	}
+	few, left := 0, len(holds)
+	for _, n := range slices.Backward(slices.Sorted(maps.Values(nodes))) {
+		if left <= 0 {
+			break
+		}
+		few, left = few+1, left-n
+	}
+	return len(under) > few
 }
 
 // Slow gives a node another speed than others of its models, for attempts that begin from now on.

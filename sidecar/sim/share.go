@@ -72,7 +72,7 @@ func (v *Virtual) meet(h *work) {
 		return
 	}
 	on := models(h.job.Holds)
-	if len(on) != 1 || v.apart(h.job.Holds) {
+	if len(on) != 1 || spreadOf(v, h.job.Holds) == cluster.Scattered {
 		return
 	}
 	own, other := v.Beside.of(g.task(), h.task(), on[0].Model)

@@ -264,7 +264,7 @@ func (v *Virtual) Left(id cluster.JobID) cluster.Span { return v.jobs[id].Runs -
 // Speed gives the speed of a job on a model, on the fewest nodes.
 func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
 	j := v.jobs[id]
-	return v.Speeds.of(j.task(), model, false)
+	return v.Speeds.On(j.task(), model)
 }
 
 // Received gives the GPU time that a job has held so far: the truth for checks of a ledger.

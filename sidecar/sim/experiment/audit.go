@@ -99,7 +99,7 @@ func (s *Setup) gangs(load Load) []trace.Job {
 // part gives a fleet of so many GPUs of each model, on nodes like the fleet's: whole ones first,
 // in the order of its racks, then one with the rest.
 func (f Fleet) part(models []cluster.GPUs, count []int) Fleet {
-	out := Fleet{CPUs: f.CPUs, MemoryMB: f.MemoryMB}
+	out := Fleet{CPUs: f.CPUs, MemoryMB: f.MemoryMB, PerSwitch: f.PerSwitch}
 	for i, m := range models {
 		left := count[i]
 		for _, r := range f.Racks {

@@ -22,6 +22,8 @@ type Fleet struct {
 	// CPUs and MemoryMB are per GPU of a node; 0 = enough for all jobs.
 	CPUs     int
 	MemoryMB int64
+	// PerSwitch is the number of nodes under each switch, in their order; 0 = no topology is known.
+	PerSwitch int
 }
 
 // unnamed is the model of GPUs without a named model.
@@ -112,7 +114,11 @@ func (f Fleet) Nodes() []cluster.Node {
 			model = unnamed
 		}
 		for range r.Nodes {
-			out = append(out, cluster.Node{Name: fmt.Sprintf("n%06d", len(out)+1), GPUs: []cluster.GPUs{{Model: model, Count: r.GPUs}},
+			under := ""
+			if f.PerSwitch > 0 {
+				under = fmt.Sprintf("s%d", len(out)/f.PerSwitch+1)
+			}
+			out = append(out, cluster.Node{Switch: under, Name: fmt.Sprintf("n%06d", len(out)+1), GPUs: []cluster.GPUs{{Model: model, Count: r.GPUs}},
 				CPUs: max(f.CPUs, 1) * r.GPUs, MemoryMB: max(f.MemoryMB, 1) * int64(r.GPUs), Partitions: []string{partition}})
 		}
 	}

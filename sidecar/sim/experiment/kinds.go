@@ -44,9 +44,11 @@ func (s *Setup) profiles() []cluster.Profile {
 			for _, gang := range gangs {
 				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), Model: model,
 					Gang: gang, Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
-				if s.Settings.ScatterWait > 0 && gang > 1 && rate.Apart > 0 {
-					out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), With: cluster.Scattered, Model: model,
-						Gang: gang, Rate: min(float64(rate.Apart)/float64(rate.Speed), 1), Relative: true, Source: cluster.Declared})
+				for with, speed := range map[cluster.Kind]sim.Speed{cluster.Scattered: rate.Apart, cluster.AcrossSwitches: rate.Across} { // sorted below
+					if s.Settings.ScatterWait > 0 && gang > 1 && speed > 0 {
+						out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind, ""), With: with, Model: model,
+							Gang: gang, Rate: min(float64(speed)/float64(rate.Speed), 1), Relative: true, Source: cluster.Declared})
+					}
 				}
 			}
 		}

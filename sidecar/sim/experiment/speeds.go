@@ -26,8 +26,9 @@ const mostSpeed = 1000
 
 // ReadSpeeds reads lines of a pattern, a model and a speed: resnet*,k80,0.25. A pattern matches a
 // job's kind or name, with * and ? as in file names. A speed is relative to the model of the
-// trace's run times, and 1 for missing models. It skips lines that begin with #, and a first line
-// without a number, which is a header. name is the file's name in errors.
+// trace's run times, and 1 for missing models. Behind it may stand the parts of it, above 0 and at most 1, that
+// gangs keep on more nodes than they need, and under more switches: bert*,v100,1,0.4,0.8; empty = all of it. It
+// skips lines that begin with #, and a first line without a number, which is a header. name is the file's name in errors.
 func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 	b := Speedbook{Speeds: sim.Speeds{}}
 	in := csv.NewReader(r)
@@ -42,15 +43,28 @@ func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 		}
 		line, _ := in.FieldPos(0)
 		var speed float64
-		if len(row) == 3 {
+		if len(row) >= 3 && len(row) <= 5 {
 			speed, err = strconv.ParseFloat(strings.TrimSpace(row[2]), 64)
 			if err != nil && first {
 				continue // the header
 			}
 		}
-		if len(row) != 3 || err != nil || row[0] == "" || !(speed >= 1e-3 && speed <= mostSpeed) {
+		if len(row) < 3 || len(row) > 5 || err != nil || row[0] == "" || !(speed >= 1e-3 && speed <= mostSpeed) {
 			return b, fmt.Errorf("%s: line %d: %q is no speed: write a pattern, a model and how many times as fast, as in resnet*,k80,0.25, from 0.001 to %d",
 				name, line, strings.Join(row, ","), mostSpeed)
+		}
+		rate := sim.Rate{Speed: sim.Speed(math.Round(speed * float64(sim.Reference)))}
+		for k, to := range []*sim.Speed{&rate.Apart, &rate.Across}[:len(row)-3] {
+			text := strings.TrimSpace(row[3+k])
+			if text == "" {
+				continue
+			}
+			part, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(part > 0 && part <= 1) {
+				return b, fmt.Errorf("%s: line %d: %q is no part of a speed: write what gangs keep of it on more nodes than they need, and under more switches, as in bert*,v100,1,0.4,0.8, above 0 and at most 1",
+					name, line, text)
+			}
+			*to = max(sim.Halt, sim.Speed(math.Round(part*float64(rate.Speed))))
 		}
 		pattern, model := row[0], strings.ToLower(strings.TrimSpace(row[1]))
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -64,7 +78,7 @@ func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 		if b.Speeds[task][model].Speed > 0 {
 			return b, fmt.Errorf("%s: line %d: %s has a speed on %s already", name, line, pattern, model)
 		}
-		b.Speeds[task][model] = sim.Rate{Speed: sim.Speed(math.Round(speed * float64(sim.Reference)))}
+		b.Speeds[task][model] = rate
 	}
 	if len(b.patterns) == 0 {
 		return b, fmt.Errorf("%s: names no speed: write lines like resnet*,k80,0.25", name)

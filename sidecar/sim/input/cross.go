@@ -29,7 +29,7 @@ func Cross(base experiment.Setup, sizes string, schedulers []string, cells strin
 			if err != nil {
 				return nil, failure.Usage("--sizes: %v", err)
 			}
-			f.CPUs, f.MemoryMB = base.Fleet.CPUs, base.Fleet.MemoryMB
+			f.CPUs, f.MemoryMB, f.PerSwitch = base.Fleet.CPUs, base.Fleet.MemoryMB, base.Fleet.PerSwitch
 			fleets = append(fleets, f)
 		}
 	}

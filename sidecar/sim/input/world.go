@@ -21,11 +21,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
+// Site is what holds for all nodes.
+type Site struct {
+	CPUs      int   // for each GPU; 0 = enough for all jobs
+	MemoryMB  int64 // for each GPU; 0 = enough for all jobs
+	PerSwitch int   // nodes under each switch; 0 = no topology is known
+}
+
 // World holds the flags for jobs and clusters, as text, and the jobs.
 type World struct {
-	Nodes    string // the cluster, in the form of experiment.ParseFleet
-	CPUs     int    // for each GPU; 0 = enough for all jobs
-	MemoryMB int64  // for each GPU; 0 = enough for all jobs
+	Nodes string // the cluster, in the form of experiment.ParseFleet
+	Site  Site
 
 	Generate      string // jobs like gavel or philly; "" = from a trace
 	Length        string
@@ -173,10 +179,13 @@ func (w *World) fleet(sizes string) (experiment.Fleet, error) {
 	if err != nil {
 		return f, failure.Usage("--nodes: %v", err)
 	}
-	if w.CPUs < 0 || w.MemoryMB < 0 {
+	if w.Site.CPUs < 0 || w.Site.MemoryMB < 0 {
 		return f, failure.Usage("--cpus and --memory cannot be less than 0")
 	}
-	f.CPUs, f.MemoryMB = w.CPUs, w.MemoryMB
+	if w.Site.PerSwitch < 0 {
+		return f, failure.Usage("--per-switch cannot be less than 0: write the number of nodes under each switch, as in --per-switch 16")
+	}
+	f.CPUs, f.MemoryMB, f.PerSwitch = w.Site.CPUs, w.Site.MemoryMB, w.Site.PerSwitch
 	return f, nil
 }
 
