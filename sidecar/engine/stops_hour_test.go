@@ -141,3 +141,47 @@ func TestNoOwnerLosesMoreThanItsHoursLimit(t *testing.T) {
 		}
 	}
 }
+
+// Jobs that move for their own speed are stopped, too: no more of them move within an hour than the limit allows, and all do in the end.
+func TestMovesStayWithinTheHoursLimit(t *testing.T) {
+	for _, c := range []struct{ percent, first int }{{0, 4}, {10, 1}} {
+		set := simtest.Product()
+		set.ScatterWait, set.StopsPerHour.Site = hour, c.percent
+		nodes := simtest.Nodes("n", "v100", 12, 2)
+		w := newWorldOn(t, set, nodes, "a")
+		w.Gate = w.Settings.GateTTL
+		for node := range nodes {
+			gpus := 1
+			if node >= 8 { // is idle later
+				gpus = 2
+			}
+			w.submit("a", gpus, 31*minute, func(j *sim.Work) { j.NoRequeue, j.NodeList = true, []string{nodes[node].Name} })
+		}
+		w.Run(minute)
+		var gangs []cluster.JobID
+		for range 4 {
+			gangs = append(gangs, w.submit("a", 2, 20*hour, func(j *sim.Work) { anywhere(j); j.Comment += ",saves=notice" }))
+		}
+		w.Run(minute)
+		w.Rules.Profiles = keeps(0.3, 2)
+		together := func() (n int) {
+			for _, id := range gangs {
+				if len(w.Job(id).Holds) == 1 {
+					n++
+				}
+			}
+			return n
+		}
+		if n := together(); n > 0 {
+			t.Fatalf("%d of the gangs begin on one node", n)
+		}
+		w.Run(47 * minute)
+		if n := together(); n != c.first {
+			t.Errorf("%d %%: %d gangs have moved at once, want %d", c.percent, n, c.first)
+		}
+		w.Run(6 * hour)
+		if n := together(); n != len(gangs) {
+			t.Errorf("%d %%: %d gangs have moved after six hours, want all", c.percent, n)
+		}
+	}
+}
