@@ -50,3 +50,45 @@ func TestGangsAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// A gang on two nodes under two switches has its speed there. Where it is known to be ten times as slow, it waits ten minutes for two under one.
+func TestGangsAcrossSwitches(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		per  int // nodes under a switch
+		wait cluster.Span
+		want cluster.Span // until the gang is done
+	}{
+		{"any switches", 2, 0, 10 * cluster.Hour},
+		{"few switches", 2, cluster.Hour, 71 * cluster.Minute},
+		{"one switch", 4, cluster.Hour, cluster.Hour},
+		{"no topology", 0, cluster.Hour, cluster.Hour},
+	} {
+		s := Default()
+		var err error
+		if s.Fleet, err = ParseFleet("4x4:v100"); err != nil {
+			t.Fatal(err)
+		}
+		s.Fleet.PerSwitch = c.per
+		jobs := []trace.Job{{ID: "1", Tenant: "a", GPUs: 4, Runs: 11 * cluster.Minute}, {ID: "2", Tenant: "a", GPUs: 4, Runs: 2 * cluster.Minute}, {ID: "3", Tenant: "a", GPUs: 4, Runs: 30 * cluster.Hour},
+			{ID: "4", Tenant: "a", GPUs: 8, Runs: cluster.Hour, Kind: "lm", Submit: 3 * cluster.Minute}}
+		s.Load = Load{Name: "gangs", Jobs: slices.Values(jobs)}
+		s.Weights = EqualWeights(Survey(s.Load))
+		s.Saves, s.Costs, s.Keep = Only(sim.Never), sim.Costs{}, true
+		s.Speeds = sim.Speeds{sim.Task{Kind: "lm"}: {"v100": sim.Rate{Speed: sim.Reference, Across: sim.Reference / 10}}}
+		s.Settings.ScatterWait = c.wait
+		r, err := Run(context.Background(), s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := cluster.Span(0)
+		for _, j := range r.Kept {
+			if j.ID == "4" {
+				took = j.End.Sub(j.Submit)
+			}
+		}
+		if took < c.want-4*cluster.Minute || took > c.want+2*cluster.Minute {
+			t.Errorf("%s: it took %s, want %s", c.name, took, c.want)
+		}
+	}
+}
