@@ -221,9 +221,9 @@ func TestSaversAndOthers(t *testing.T) {
 
 		// Its first requeue shows how a type of job saves. Reports are heard in rounds in which something else happens.
 		// Where that was too late to tell how any attempt began, the run times of the type's jobs tell it when they have
-		// completed, of the next one. It is stopped only while others want its GPUs.
+		// completed, of the next one. It is stopped only while others want its GPUs, and Slurm lets it wait for two minutes then.
 		learns := func(what, name string, known func() bool) {
-			r.until(what, 5*time.Minute, func() bool {
+			r.until(what, 8*time.Minute, func() bool {
 				if known() {
 					return true
 				}
