@@ -36,14 +36,14 @@ func checkWays(f *findings, cfg *config.Config, c conf) {
 		f.add(Warn, check, slurm.ConfScron+"="+c[slurm.ConfScron], "jobs of scrontab start without a lease, since Slurm lets nobody change them",
 			"leave scrontab out of partitions with GPUs, or take enable out of ScronParameters; cron and sbatch do the same")
 	}
-	when := " on several nodes, beside whole GPUs or with --exclusive"
+	when, more := " on several nodes, beside whole GPUs or with --exclusive", " for all of a GPU, on nodes with gres/shard,"
 	if cfg.Cells.File != "" {
-		when = ", where virtual clusters divide the GPUs (cells.file),"
+		when, more = ", where virtual clusters divide the GPUs (cells.file),", ""
 	}
 	for _, x := range []struct {
 		on         bool
 		gres, when string
-	}{{mps, "mps", strings.Replace(when, " on several nodes", " for all of a GPU, on nodes with gres/shard, on several nodes", 1)}, {shards, "shard", when}} {
+	}{{mps, "mps", more + when}, {shards, "shard", when}} {
 		if x.on {
 			f.add(Warn, check, slurm.ConfGresTypes+"="+c[slurm.ConfGresTypes], "jobs that ask for gres/"+x.gres+x.when+" start without a lease, and keep GPUs from others",
 				"set limits of gres/"+x.gres+" for accounts or users (GrpTRES, MaxTRESPerUser), or have it only in partitions that fairlease does not manage")
