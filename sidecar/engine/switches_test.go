@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -194,11 +195,7 @@ func TestMovesUnderOneSwitch(t *testing.T) {
 		on(2, 5)
 		w.Run(20 * minute)
 		on(c.want...)
-		moves := len(w.done(cluster.Reclaim, gang))
-		w.Run(2 * hour)
-		if again := len(w.done(cluster.Reclaim, gang)); again != moves || moves > 1 {
-			t.Errorf("%v %q: it moved %d times, then %d times", c.part, c.divide, moves, again-moves)
-		}
+		w.movesOnce(gang, fmt.Sprintf("%v %q", c.part, c.divide))
 	}
 }
 

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -313,11 +314,17 @@ func TestMovesToNodesTogether(t *testing.T) {
 		if j := w.Job(gang); len(j.Holds) != c.want {
 			t.Errorf("%v %q: it is on %+v, want %d nodes", c.part, c.divide, j.Holds, c.want)
 		}
-		moves := len(w.done(cluster.Reclaim, gang))
-		w.Run(2 * hour)
-		if again := len(w.done(cluster.Reclaim, gang)); again != moves || moves > 1 {
-			t.Errorf("%v %q: it moved %d times, then %d times", c.part, c.divide, moves, again-moves)
-		}
+		w.movesOnce(gang, fmt.Sprintf("%v %q", c.part, c.divide))
+	}
+}
+
+// movesOnce fails if a job has moved more than once, or moves in the next two hours.
+func (w *world) movesOnce(id cluster.JobID, name string) {
+	w.t.Helper()
+	moves := len(w.done(cluster.Reclaim, id))
+	w.Run(2 * hour)
+	if again := len(w.done(cluster.Reclaim, id)); again != moves || moves > 1 {
+		w.t.Errorf("%s: it moved %d times, then %d times", name, moves, again-moves)
 	}
 }
 

@@ -3,6 +3,7 @@ package testcluster
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -88,4 +89,15 @@ func (c *Cluster) Maintenance(ctx context.Context, name, nodes, start string, mi
 	_, err := c.Exec(ctx, "root", "scontrol", "create", "reservation", "ReservationName="+name, "Nodes="+nodes,
 		"StartTime="+start, fmt.Sprintf("Duration=%d", minutes), "Users=root", "Flags=MAINT,IGNORE_JOBS")
 	return err
+}
+
+// GPUsOf gives the GPUs of a list of trackable resources, as sacct prints it.
+func GPUsOf(tres string) int {
+	for one := range strings.SplitSeq(tres, ",") {
+		if n, ok := strings.CutPrefix(one, "gres/gpu="); ok {
+			gpus, _ := strconv.Atoi(n)
+			return gpus
+		}
+	}
+	return 0
 }

@@ -95,7 +95,7 @@ func TestSlurmctldLosesItsState(t *testing.T) {
 			if end == 0 {
 				end = float64(boot.Unix())
 			}
-			want[f[0]] += (end - start) * float64(gpusOf(f[4])) // a term may have ended, and the job of four GPUs begun
+			want[f[0]] += (end - start) * float64(testcluster.GPUsOf(f[4])) // a term may have ended, and the job of four GPUs begun
 			t.Logf("by slurmdbd: %s, counted for %.0f s", strings.TrimSpace(line), end-start)
 		}
 		for _, tenant := range []string{"nlp", "vision"} {

@@ -466,20 +466,9 @@ func (r *rig) accounted(account string, since time.Time, users ...string) float6
 			continue
 		}
 		seconds, _ := strconv.Atoi(f[2])
-		sum += float64(seconds * gpusOf(f[3]))
+		sum += float64(seconds * testcluster.GPUsOf(f[3]))
 	}
 	return sum
-}
-
-// gpusOf gives the GPUs of a list of trackable resources, as sacct prints it.
-func gpusOf(tres string) int {
-	for one := range strings.SplitSeq(tres, ",") {
-		if n, ok := strings.CutPrefix(one, "gres/gpu="); ok {
-			gpus, _ := strconv.Atoi(n)
-			return gpus
-		}
-	}
-	return 0
 }
 
 // nextSecond waits for the next whole second. Slurm's times are whole seconds: a job that is submitted in the second of

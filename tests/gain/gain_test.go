@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
 func TestGainIsOverTheHonestRowsOfTheSameGround(t *testing.T) {
@@ -156,7 +158,7 @@ func TestSlurmsTimesAndResources(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{"billing=4,cpu=4,gres/gpu:v100=4,gres/gpu=4,mem=400M,node=1": 4, "cpu=1": 0, "": 0} {
-		if got := gpus(text); got != want {
+		if got := testcluster.GPUsOf(text); got != want {
 			t.Errorf("%s has %d GPUs, want %d", text, got, want)
 		}
 	}

@@ -217,7 +217,7 @@ func held(ctx context.Context, c *testcluster.Cluster, from, to time.Time) (map[
 			end = to.Unix() // it runs
 		}
 		if lasted := min(end, to.Unix()) - max(start, from.Unix()); lasted > 0 {
-			sums[f[0]] += float64(lasted) * float64(gpus(f[3]))
+			sums[f[0]] += float64(lasted) * float64(testcluster.GPUsOf(f[3]))
 		}
 	}
 	return sums, nil
@@ -232,17 +232,6 @@ func heldInTurns(ran map[string]time.Duration, length time.Duration, jobs int) m
 	}
 	each := max(more, 0) / float64(jobs)
 	return map[string]float64{strategistsOwn: ran[strategistsOwn].Seconds() - each, opponents: ran[opponents].Seconds() - float64(jobs-1)*each}
-}
-
-// gpus gives the GPUs of a list of TRES.
-func gpus(tres string) int {
-	for t := range strings.SplitSeq(tres, ",") {
-		if n, ok := strings.CutPrefix(t, "gres/gpu="); ok {
-			n, _ := strconv.Atoi(n)
-			return n
-		}
-	}
-	return 0
 }
 
 // work gives the time that all processors together were busy, and the time that they had, since the machine began, in ticks.
