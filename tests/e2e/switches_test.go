@@ -12,7 +12,7 @@ import (
 // Idle nodes are under two switches. A gang whose type is known to be much slower across them waits for nodes under one, and a job of one GPU begins
 // meanwhile; others begin. One that runs across moves under one when its lease ends.
 func TestAGangWaitsForNodesUnderOneSwitch(t *testing.T) {
-	o := testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 6, Model: "v100", GPUs: 2}},
+	o := testcluster.Options{Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 6, Model: "v100", GPUs: 2}},
 		Topology: "SwitchName=s1 Nodes=v[1-3]\nSwitchName=s2 Nodes=v[4-6]\nSwitchName=top Switches=s[1-2]\n"}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.settings.ScatterWait, r.settings.Term = cluster.Hour, 20*cluster.Second

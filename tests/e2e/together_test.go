@@ -13,7 +13,7 @@ import (
 // A job of two GPUs (--gpus=2) finds one on each of two nodes. If its type is known to be much slower there, it waits until a node has room for
 // both, and a job of one GPU begins meanwhile; else it begins on both nodes.
 func TestAGangWaitsForNodesTogether(t *testing.T) {
-	o := testcluster.Options{Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
+	o := testcluster.Options{Plugin: testcluster.PluginC, Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.settings.ScatterWait = cluster.Hour
 		r.rules.Profiles = []cluster.Profile{{Kind: "lm", With: cluster.Scattered, Model: "v100", Gang: 2, Rate: 0.05, Relative: true, Source: cluster.Declared, Basis: profile.File}}
