@@ -12,8 +12,14 @@ import (
 
 // long names the tests that take longest, in minutes.
 var long = map[string]int{
-	"TestSaturatedOneToOne": 9, "TestSaturatedThreeToOne": 9, "TestPresets": 5, "TestCheckpointAndResume": 5,
-	"TestJobsThatSaveNothing": 4, "TestTradingRaisesBoth": 4, "TestSlurmPassesTheClusterSuite": 3, "TestCellsAreLentAndRecalled": 3, "TestDrills": 4,
+	"TestSaturatedOneToOne": 9, "TestSaturatedThreeToOne": 9, "TestBreaker": 6,
+	"TestSaversAndOthers": 5, "TestSlurmsOwnPreemptionSwings": 5, "TestPresets": 5, "TestCheckpointAndResume": 5,
+	"TestFirstComerKeepsItsHalfOnly": 4, "TestPartsOfGPUs": 4, "TestSlices": 4, "TestDebtsAreRepaid": 4,
+	"TestTinyJobsBesideLongOnes": 3, "TestJobsThatSaveNothing": 3, "TestSubAccountsOfACoordinator": 3, "TestProfileOnIdleGPUs": 3,
+	"TestDivisionOfPairs": 3, "TestWhoRepaysKeepsItsFloor": 3, "TestSlurmPassesTheClusterSuite": 3, "TestUsersOfATenant": 3,
+	"TestSlicesByWeight": 3, "TestTradingRaisesBoth": 3,
+	"TestGangAmongSmallJobs": 2, "TestFloodsAtALimit": 2, "TestCellsAreFenced": 2, "TestDrills": 2, "TestPairs": 2, "TestSlicesOfThree": 2,
+	"TestStopsPerHour": 2,
 }
 
 // clusters is the queue of all tests for a cluster.
