@@ -91,6 +91,7 @@ func TestAGrantIsLookedAt(t *testing.T) {
 // Jobs that a limit keeps from starting cost their own tenant one round, and the others no running job: from the first
 // failure on one probe at a time is granted idle GPUs. When the limit is lifted, all start.
 func TestAFloodThatNoLimitLetsStart(t *testing.T) {
+	seeds.Slow(t)
 	for _, reason := range seeds.Few(1, "QOSGrpGRES", "AssocGrpGRES", "BadConstraints", "Resources") {
 		t.Run(reason, func(t *testing.T) {
 			w, flood := flooded(t, reason, 200, nil)

@@ -9,11 +9,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // Of the twelve divisions of gangs, one cannot be had: no mean of sets of jobs that fit together gives every tenant what it is due, so
 // that the error of every mechanism grows with the rounds. The bound is a linear program over all such sets.
 func TestOneDivisionOfGangsCannotBeHad(t *testing.T) {
+	seeds.Slow(t)
 	for seed := range uint64(12) {
 		d := simtest.NewDivision(seed, []int{1, 2, 4, 8})
 		got, want := 200*apartFromHull(t, &d), 0.0

@@ -206,6 +206,7 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 // soon as they end. Repayment takes as long as the jobs held that time, and never goes below the floor. Then
 // both tenants are even.
 func TestWhatWasHeldIsRepaid(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	set := simtest.Product()
 	set.Interval, set.RepayFloorPercent = minute, 50
@@ -307,8 +308,9 @@ func (p *past) event() {
 // rest of debts as repaid. The 2 % are needed because recovered deficits are not booked and do not cancel
 // exactly.
 func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
-	for seed := range seeds.Of(t, 6) {
+	for seed := range seeds.Of(t, 4) {
 		set := simtest.Product()
 		set.Interval = 5 * minute
 		p := &past{Rand: rand.New(rand.NewPCG(seed, 1)), names: []string{"a", "b", "c"}, idle: seed%2 == 1}

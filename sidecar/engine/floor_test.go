@@ -52,6 +52,7 @@ func TestWhoRepaysKeepsItsFloorInEveryHour(t *testing.T) {
 // Where one tenant repays another, neither the creditor nor a third one, which owes nothing, pays for the debtor's floor with its own: in every
 // hour all three hold it. Equally old claims go by size: a gang does not lose a term since single GPUs were claimed beside it.
 func TestNobodyPaysForAFloorWithItsOwn(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	type group struct {
 		tenant  string
@@ -121,7 +122,7 @@ func TestFloorsAfterAnyHistory(t *testing.T) {
 	hours := 0
 	n := 4
 	if seeds.Full() {
-		n = 20
+		n = 8
 	}
 	for seed := range seeds.Of(t, n) {
 		f := simtest.FloorsOf(t, seed, cluster.StopsPerHour{})
@@ -137,6 +138,7 @@ func TestFloorsAfterAnyHistory(t *testing.T) {
 // Each tenant holds its floor also where stops are limited, but in hours in which its jobs say that stops wait. Elsewhere jobs may wait for GPUs
 // that are claimed for them, or behind those, and say that.
 func TestFloorsWhereStopsAreLimited(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for _, limits := range []cluster.StopsPerHour{{Tenant: 10}, {Tenant: 10, User: 5}} {
 		if f := simtest.FloorsOf(t, 0, limits); f.Hours == 0 || f.Worst < 75 {
@@ -188,6 +190,7 @@ func TestAFloorInOnePoolStopsNoRecallInAnother(t *testing.T) {
 // Hours in which a tenant that repays lacks its floor, since others have lost as many GPUs as they may within the hour, are told by the reason of its
 // waiting jobs. They end.
 func TestHoursWithoutAFloorAreTold(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for name, limit := range map[string]cluster.StopsPerHour{"site": {Site: 10}, "tenant": {Tenant: 10}, "user": {User: 10}} {
 		set := simtest.Product()

@@ -11,11 +11,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // A gang within its tenant's share gets gathered GPUs at once, however long the jobs in its way have run. So it starts
 // when these have ended, although the other tenant always has jobs that would take each GPU before.
 func TestAGangWithinItsShareIsGatheredFor(t *testing.T) {
+	seeds.Slow(t)
 	w := newWorld(t, simtest.Product(), []int{4, 4, 4, 4}, "a", "b")
 	for k := range 60 {
 		w.submit("a", 1, cluster.Span(10+k%16)*hour, neverSaves)

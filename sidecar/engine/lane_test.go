@@ -8,6 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 func neverSaves(j *sim.Work) { j.Saves, j.Command = sim.Never, cluster.Untyped }
@@ -15,6 +16,7 @@ func neverSaves(j *sim.Work) { j.Saves, j.Command = sim.Never, cluster.Untyped }
 // Jobs that save nothing have twice as much work as GPUs. All end within their budgets, and the tenants
 // share.
 func TestJobsThatNeverSaveAllEnd(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
 	var ids []cluster.JobID

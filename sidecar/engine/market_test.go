@@ -374,6 +374,7 @@ func (w *world) record(key cluster.JobKey) cluster.Record {
 // A running job moves to a faster model if one term's gain exceeds the cost of the move, and then stays. Even
 // if speeds swing, it moves at most once in ten times that cost.
 func TestMovesPay(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	const cost = 2 * minute // a minute's notice, and another to start again
 	for _, c := range []struct {

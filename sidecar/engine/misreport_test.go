@@ -37,10 +37,11 @@ func TestDeclarationsThatNothingRefutes(t *testing.T) {
 // In random markets no declaration of a tenant, whether too high, too low, 0 or missing, raises its true throughput by
 // more than 1 % once all kinds have been tried on all models. The log has the gains before that.
 func TestMisreportsDoNotPay(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for _, by := range []string{"oef:noncoop", "oef:coop", "gandiva-fair", "drf", "gavel:las"} {
 		worst := simtest.Gain{}
-		for seed := range seeds.Of(t, 5) {
+		for seed := range seeds.Of(t, 3) {
 			gains, err := simtest.DrawMarket(seed, !preset.OfJobs(by)).Gains(by)
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", by, seed, err)

@@ -13,6 +13,7 @@ import (
 // Two tenants, weighted three to one, have mixed gangs in two small pools. Claims for gangs, and jobs that
 // take turns, must not distort the tenants' shares, and no job may starve.
 func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	type gang struct {
 		gpus  int

@@ -14,6 +14,7 @@ import (
 // when the cluster is idle. It receives with jobs that cannot be stopped at most what it receives with the same jobs as they are, and
 // an hour of its largest job more. Neither kind saves.
 func TestOptingOutIsNeverBetter(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	for seed := range seeds.Of(t, 4) {
 		plain := received(t, seed, func(*sim.Work) {})

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // reporter is a cluster on which some jobs report a multiple of the steps that they do while another job runs on their GPU, and of those that they do alone.
@@ -52,6 +53,7 @@ func (o *reporter) Observe(ctx context.Context, since cluster.Instant) (cluster.
 // what they really do grows by 12 %, and the others do 13 % less. These still do more than without pairs, since no job is in a pair that does less for it.
 // Other false reports, beside others or alone, gain nothing.
 func TestGainByReportsOfPairs(t *testing.T) {
+	seeds.Slow(t)
 	const jobs, alone, long = 5, 4.0 / 10, 6 * cluster.Hour
 	for _, c := range []struct {
 		by   string

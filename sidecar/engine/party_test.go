@@ -318,6 +318,7 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 
 // A type with large gangs gets its part beside its tenant's types with one-GPU jobs, which fill every gap.
 func TestGangsHaveTheirPartOfTheirTenants(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	w := newMarket(t, 0, 2, false, nil, "a", "b")
 	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {

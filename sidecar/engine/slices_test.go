@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // sliced returns a world of nodes of two GPUs with four shards each, on which jobs take turns of a minute, and the tenants x and y.
@@ -130,6 +131,7 @@ func TestSlicesOfThree(t *testing.T) {
 
 // Three tenants have a third of a GPU each, however many jobs of one of them wait: a part goes to the tenant that is furthest behind.
 func TestSharesOfTenantsInTurns(t *testing.T) {
+	seeds.Slow(t)
 	for _, c := range [][2]int{{2, 1}, {2, 2}, {3, 1}, {3, 2}, {3, 20}} {
 		w := slicedAmong(t, simtest.Nodes("n", "v100", 1, 1), c[0], "x", "y", "z")
 		ids := map[string][]cluster.JobID{"x": shares(w, "x", c[1], little), "y": shares(w, "y", 1, little), "z": shares(w, "z", 1, little)}

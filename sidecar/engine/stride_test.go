@@ -27,9 +27,10 @@ func TestStrideGandivaFair52(t *testing.T) {
 // By stride, in drawn markets of one-GPU jobs, every tenant keeps within eight rounds of what it is due, and the jobs of equal tenants get equal
 // time. Gangs do not starve: a tenant that is due less than a gang waits at most for twelve times the time in which it is due one.
 func TestStrideMarkets(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	worst, waits, apart := 0.0, 0.0, 0.0
-	for seed := range seeds.Of(t, seeds.Some(1, 8)) {
+	for seed := range seeds.Of(t, seeds.Some(1, 4)) {
 		for _, by := range []string{"gandiva-fair", "gavel:las"} {
 			for _, gangs := range [][]int{{1}, {1, 2, 4, 8}} {
 				d := simtest.NewDivision(100+seed, gangs)

@@ -64,6 +64,7 @@ func TestSubAccountsTakeNothingFromOthers(t *testing.T) {
 // It does not matter to others which of the accounts below an account want GPUs: what one of them leaves goes to the others
 // below the account first. So a coordinator gains nothing by spreading jobs over all of them, and nobody loses who does not.
 func TestIdleSubAccountsLeaveTheirPartToTheirSiblings(t *testing.T) {
+	seeds.Slow(t)
 	for _, c := range []struct {
 		name         string
 		few          int // GPUs that the other account below vision wants

@@ -47,6 +47,7 @@ func (w *world) even() {
 
 // One user's thirty jobs do not bury another's eight.
 func TestUsersOfATenantShareEqually(t *testing.T) {
+	seeds.Slow(t)
 	for _, order := range seeds.Few(1, cluster.ByRho, cluster.ByAttained) {
 		for _, users := range []cluster.Users{cluster.UsersByJob, cluster.UsersEqual} {
 			w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
@@ -111,6 +112,7 @@ func (w *world) halves(name string, off, least cluster.GPUTime) {
 
 // The same holds inside virtual clusters, by every chooser.
 func TestUsersOfAVirtualClusterShareEqually(t *testing.T) {
+	seeds.Slow(t)
 	for _, chooser := range []string{"astraea", "fifo", "tiresias-l", "gandiva-fair"} {
 		w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 		w.Settings.Chooser, w.Settings.Users, w.Settings.StopAllowance, w.Settings.StopOverheadMilli = chooser, cluster.UsersEqual, 0, 0
@@ -122,6 +124,7 @@ func TestUsersOfAVirtualClusterShareEqually(t *testing.T) {
 
 // And where a policy divides the models, between tenants or between jobs.
 func TestUsersShareEquallyWhereModelsAreDivided(t *testing.T) {
+	seeds.Slow(t)
 	for policy, jobs := range map[string]bool{"gandiva-fair": false, "gavel:las": true} {
 		set := simtest.Product()
 		set.Divide, set.DivideJobs = policy, jobs

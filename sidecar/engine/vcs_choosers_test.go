@@ -10,6 +10,7 @@ import (
 
 // The order of a virtual cluster holds whatever policy divides its models: by first come, first served nobody is stopped for a later job.
 func TestFirstComeFirstServedInAVCUnderADividingPreset(t *testing.T) {
+	seeds.Slow(t)
 	for _, by := range []string{"gavel:las", "gavel:fifo", "oef:noncoop", "gandiva-fair", "drf"} {
 		for _, own := range []bool{false, true} {
 			vc := nodesOf("a", 0, 4)

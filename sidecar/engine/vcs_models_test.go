@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // modelCells describes the nodes of a market as cells: nodes of each model.
@@ -160,6 +161,7 @@ func TestACellIsRecalledAtOnceUnderEveryPreset(t *testing.T) {
 
 // A tenant without a virtual cluster shares the nodes in no cell with the others, as the policy divides them.
 func TestThePolicyDividesWhatIsInNoCell(t *testing.T) {
+	seeds.Slow(t)
 	w := newModelCells(t, "gavel:las", 3, 3, nodesOf("a", 1, 1))
 	w.Rules.Cells.Tops = []cluster.TopCell{w.Rules.Cells.Tops[0], w.Rules.Cells.Tops[3]}
 	w.declared(map[string][2]float64{"x": {1, 3}})

@@ -33,6 +33,7 @@ func drawnLoad(seed uint64, days int) (out []trace.Job) {
 // On a drawn load, statements keep their word, with and without virtual clusters: together nearly as promised, and of each kind
 // nearer to them than without calibration. The bounds of a kind are wider, since a few forecasts of one small queue fail together.
 func TestForecastsKeepTheirWord(t *testing.T) {
+	seeds.Slow(t)
 	for seed := range seeds.Of(t, seeds.Some(1, 3)) {
 		mean, classes := 0.0, 0
 		for _, site := range []string{"", "cells"} {

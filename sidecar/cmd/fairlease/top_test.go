@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/fairlease/fairlease/sidecar/show/failure"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // terminal is a pseudo terminal with an emulator behind it.
@@ -162,6 +163,7 @@ func TestTop(t *testing.T) {
 
 // Colours are used unless NO_COLOR is set, and a quiet site costs a slow line little.
 func TestTopOnASlowLine(t *testing.T) {
+	seeds.Slow(t)
 	s := tell(t)
 	for _, c := range []struct {
 		env     string
@@ -185,6 +187,7 @@ func TestTopOnASlowLine(t *testing.T) {
 
 // While the daemon or the database is away, the first line says so; top goes on when it is back.
 func TestTopGoesOn(t *testing.T) {
+	seeds.Slow(t)
 	s := tell(t)
 	w := serveWeb(t, s, "")
 	open := s.gate(t)

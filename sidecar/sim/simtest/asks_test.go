@@ -13,6 +13,7 @@ import (
 // A tenant that keeps GPUs with useless jobs, and runs its wanted ones inside them, gains by it where GPUs go to the first that asks. Under astraea it
 // pays for them, and neither this nor useless jobs while it wants nothing gain anything.
 func TestUselessJobsGainNothing(t *testing.T) {
+	seeds.Slow(t)
 	t.Parallel()
 	all := simtest.Ask{Useless: 16, Gang: 1, Fill: true}
 	for _, c := range []struct {

@@ -5,11 +5,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // Two commands that are far better on one model than the other, for opposite users: with nobody reporting, gavel:las-jobs learns that from run
 // times and counters. Without them it cannot: in some worlds placement is right by luck, so that is judged over all.
 func TestSpeedupsAreLearntFromJobsThatReportNothing(t *testing.T) {
+	seeds.Slow(t)
 	at := func(old, fast float64) map[string]sim.Rate {
 		return map[string]sim.Rate{"old": {Speed: sim.Speed(old * float64(sim.Reference))}, "fast": {Speed: sim.Speed(fast * float64(sim.Reference))}}
 	}
