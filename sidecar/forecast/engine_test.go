@@ -103,7 +103,7 @@ func TestRunsStartJobsInTheEnginesOrder(t *testing.T) {
 	}
 	for kind, least := range bounds {
 		pairs, same, waits, off := 0, 0, cluster.Span(0), cluster.Span(0)
-		for seed := range uint64(seeds.Some(8, 40)) {
+		for seed := range uint64(seeds.Some(8, 80)) {
 			jobs := drawn(t, seed, kind)
 			for i, a := range jobs {
 				waits, off = waits+a.engine.Sub(simtest.Start), off+a.forecast.Sub(a.engine)
