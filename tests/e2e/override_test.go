@@ -24,7 +24,8 @@ func TestOptOutOverride(t *testing.T) {
 		for range 4 {
 			jobs = append(jobs, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:1", "--no-requeue", savesOnTerm))
 		}
-		wide := r.submit("alice", sleeps(3600), "-A", "nlp", "-N2", "--gres=gpu:2", "--contiguous", "--no-requeue", savesOnTerm)
+		// Slurm may start it before the first look, and then nobody takes its option away.
+		wide := r.submit("alice", sleeps(3600), "-A", "nlp", "-N2", "--gres=gpu:2", "--contiguous", "--no-requeue", savesOnTerm, "--begin=now+5")
 		if n, c := field(jobs[0], "Requeue"), field(wide, "Contiguous"); n != "0" || c != "1" {
 			t.Fatalf("submitted are jobs with Requeue=%s and Contiguous=%s", n, c)
 		}
