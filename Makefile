@@ -63,7 +63,7 @@ build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian
 build: build-deps ## build bin/fairlease
 	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
 
-check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, stories; properties with 4 draws instead of 100, few cases of slow tables (about a minute)
+check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, stories; properties with 4 draws instead of 100, few cases of slow tables (about three minutes)
 	go vet ./...
 	failed=; export FAIRLEASE_NO_CLUSTER=1; \
 	CGO_ENABLED=0 $(GOTEST) -p 4 $$(go list ./... | grep -vxF "$$(go list $(SOLVED) $(WHOLE))") || failed=1; \
@@ -82,7 +82,7 @@ python-check: ## types, tests, wheel and sdist of the job-side library, into out
 	cd out/python/source && $(PYTHON) -m mypy && $(PYTHON) -m unittest discover -s tests && $(PYTHON) -m build --no-isolation -o .. . >build.log 2>&1 || { cat build.log; exit 1; }
 	cd out/python && PYTHONPATH=$$(ls $$PWD/*.whl) $(PYTHON) -c 'import fairlease; assert ".whl" in fairlease.__file__'
 
-test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, about an hour)
+test: deps browser-deps plugin-check check-nocgo python-check ## everything, the tests on two real Slurms too (root, three quarters of an hour)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
 	@echo "tests/e2e tries the presets of day $$(date -u +%-j) of the year alone, unless FAIRLEASE_PRESETS=all: see CONTRIBUTING.md"
