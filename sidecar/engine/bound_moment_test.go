@@ -25,7 +25,7 @@ func minutesAsSeconds() cluster.Settings {
 // outlast everything. It holds its due for good, and one job more at most, however rounds, submissions, starts and stops fall.
 func TestTheFirstComerBindsItsDueAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	for seed := range seeds.Of(t, 40) {
+	for seed := range seeds.Of(t, 120) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(t, minutesAsSeconds(), []int{4, 4, 4, 4}, "a", "b")
 		w.Gate = w.Settings.GateTTL

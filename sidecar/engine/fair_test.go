@@ -310,7 +310,7 @@ func (p *past) event() {
 func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
 	seeds.Slow(t)
 	t.Parallel()
-	for seed := range seeds.Of(t, 4) {
+	for seed := range seeds.Of(t, 6) {
 		set := simtest.Product()
 		set.Interval = 5 * minute
 		p := &past{Rand: rand.New(rand.NewPCG(seed, 1)), names: []string{"a", "b", "c"}, idle: seed%2 == 1}

@@ -65,8 +65,8 @@ func TestNobodyPaysForAFloorWithItsOwn(t *testing.T) {
 		gang  int  // of a
 		boost bool // c has one job, and goes first
 	}
-	for _, c := range seeds.Few(2, floor{24 * hour, 16, false, 1, true}, floor{2 * hour, 20, true, 4, false}, floor{2 * hour, 16, false, 1, false},
-		floor{24 * hour, 16, false, 1, false}, floor{2 * hour, 20, true, 2, false}) {
+	for _, c := range []floor{{24 * hour, 16, false, 1, true}, {2 * hour, 20, true, 4, false}, {2 * hour, 16, false, 1, false},
+		{24 * hour, 16, false, 1, false}, {2 * hour, 20, true, 2, false}} {
 		set := simtest.Product()
 		set.Interval, set.CreditCap = minute, c.cap
 		w := newWorldOn(t, set, simtest.Nodes("n", "v100", 3, 8), "a", "b", "c")
@@ -120,11 +120,7 @@ func TestNobodyPaysForAFloorWithItsOwn(t *testing.T) {
 func TestFloorsAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	hours := 0
-	n := 4
-	if seeds.Full() {
-		n = 8
-	}
-	for seed := range seeds.Of(t, n) {
+	for seed := range seeds.Of(t, 20) {
 		f := simtest.FloorsOf(t, seed, cluster.StopsPerHour{})
 		if hours += f.Hours; f.Hours > 0 && f.Worst < 75 {
 			t.Errorf("%.1f %% of what was due where 75 are promised: %s", f.Worst, f.What)

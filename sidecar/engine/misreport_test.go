@@ -41,7 +41,7 @@ func TestMisreportsDoNotPay(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"oef:noncoop", "oef:coop", "gandiva-fair", "drf", "gavel:las"} {
 		worst := simtest.Gain{}
-		for seed := range seeds.Of(t, 3) {
+		for seed := range seeds.Of(t, 5) {
 			gains, err := simtest.DrawMarket(seed, !preset.OfJobs(by)).Gains(by)
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", by, seed, err)

@@ -24,7 +24,7 @@ func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 		"some":  {{1, ""}, {1, ""}, {2, ""}, {4, ""}, {1, ""}, {2, ""}, {2, "v100"}, {2, "k80"}},
 		"typed": {{1, "v100"}, {1, "v100"}, {2, "v100"}, {4, "v100"}, {1, "k80"}, {2, "k80"}, {4, "k80"}, {3, ""}},
 	} {
-		for _, completing := range []cluster.Span{second, 0, 2 * second}[:seeds.Some(1, 3)] {
+		for _, completing := range []cluster.Span{second, 0, 2 * second} {
 			t.Run(fmt.Sprintf("%s/%s", name, completing), func(t *testing.T) {
 				set := simtest.Product()
 				set.JobOrder = cluster.ByRho

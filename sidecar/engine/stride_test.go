@@ -30,7 +30,7 @@ func TestStrideMarkets(t *testing.T) {
 	seeds.Slow(t)
 	t.Parallel()
 	worst, waits, apart := 0.0, 0.0, 0.0
-	for seed := range seeds.Of(t, seeds.Some(1, 4)) {
+	for seed := range seeds.Of(t, 8) {
 		for _, by := range []string{"gandiva-fair", "gavel:las"} {
 			for _, gangs := range [][]int{{1}, {1, 2, 4, 8}} {
 				d := simtest.NewDivision(100+seed, gangs)

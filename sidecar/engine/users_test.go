@@ -48,7 +48,7 @@ func (w *world) even() {
 // One user's thirty jobs do not bury another's eight.
 func TestUsersOfATenantShareEqually(t *testing.T) {
 	seeds.Slow(t)
-	for _, order := range seeds.Few(1, cluster.ByRho, cluster.ByAttained) {
+	for _, order := range []cluster.JobOrder{cluster.ByRho, cluster.ByAttained} {
 		for _, users := range []cluster.Users{cluster.UsersByJob, cluster.UsersEqual} {
 			w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
 			w.Settings.Users, w.Settings.JobOrder, w.Settings.StopAllowance, w.Settings.StopOverheadMilli = users, order, 0, 0

@@ -297,7 +297,7 @@ func busy(seed uint64, n, k int) Market {
 func TestCooperativeWithDemandsSaysWhatIsProven(t *testing.T) {
 	needsCLP(t)
 	exact := 0
-	for seed := range seeds.Of(t, seeds.Some(4, 8)) {
+	for seed := range seeds.Of(t, seeds.Some(4, 20)) {
 		for _, n := range []int{2, 50, 200}[:seeds.Some(2, 3)] {
 			m := busy(seed, n, 3)
 			p := must(t, OEFCooperative, m)
