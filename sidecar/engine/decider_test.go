@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -105,6 +107,58 @@ func TestADeciderKnowsSlowNodes(t *testing.T) {
 					slow.Slow = append(slow.Slow, n)
 				case "a GPU is slow":
 					slow.GPUs = append(slow.GPUs, cluster.SlowGPU{SlowNode: n, Index: rapid.IntRange(0, 3).Draw(rt, "GPU")})
+				}
+			}
+			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+		}
+	})
+}
+
+// Nor do nodes make a difference that are busy for a while, as on a Slurm those are on which a job completes, nor reservations of others.
+func TestADeciderKnowsBusyNodes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaos(rt, t)
+		c.alike(&engine.Decider{Brief: rapid.Bool().Draw(rt, "brief")})
+		decide, there := c.world.Loop.Decide, []cluster.Reservation(nil)
+		every, seed, known := rapid.Int64Range(1, 4).Draw(rt, "rounds"), rapid.Uint64().Draw(rt, "seed"), rapid.Bool().Draw(rt, "versions")
+		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			period := s.Round / every
+			random := rand.New(rand.NewPCG(seed, uint64(period)))
+			s.Nodes = slices.Clone(s.Nodes)
+			for i := range s.Nodes {
+				if n := &s.Nodes[i]; random.IntN(3) == 0 && n.Busy == "" {
+					n.Busy = "completing"
+				}
+			}
+			if s.NodesVersion += 1000 * period; !known {
+				s.NodesVersion = 0
+			}
+			s.Reservations = slices.Concat(s.Reservations, there)
+			return decide(s)
+		}
+		c.submit()
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			c.disturb()
+			if rapid.IntRange(0, 3).Draw(rt, "reservations") == 0 {
+				there = nil
+				for k := range rapid.IntRange(0, 2).Draw(rt, "how many") {
+					minutes := func(what string, from, to int) cluster.Instant {
+						return c.world.Now().Add(cluster.Span(rapid.IntRange(from, to).Draw(rt, what)) * cluster.Minute)
+					}
+					r := cluster.Reservation{Name: fmt.Sprint("theirs", k), Start: minutes("start", -5, 30), End: minutes("end", 1, 90)}
+					if rapid.Bool().Draw(rt, "magnetic") {
+						r.Flags, r.Accounts = []string{cluster.Magnetic}, []string{rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "whose")}
+					}
+					for i := range c.nodes {
+						name := c.nodes[i].Name
+						switch rapid.IntRange(0, 3).Draw(rt, "of the node") {
+						case 0:
+							r.Nodes = append(r.Nodes, name)
+						case 1:
+							r.Nodes, r.Parts = append(r.Nodes, name), append(r.Parts, cluster.ReservedPart{Node: name, CPUs: rapid.IntRange(1, 8).Draw(rt, "CPUs"), GPUs: rapid.IntRange(0, 2).Draw(rt, "GPUs")})
+						}
+					}
+					there = append(there, r)
 				}
 			}
 			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)

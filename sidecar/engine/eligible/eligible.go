@@ -20,6 +20,7 @@ type Nodes struct {
 	in       *round.Facts
 	found    Found
 	possible *prober // on all nodes, without reservations of others
+	open     *prober // with these; possible itself if there are none
 	sites    [2]surveyed
 	site     int // index of Site in sites
 	shapes   shapes
@@ -100,26 +101,32 @@ func (f *Nodes) survey(causes []cluster.Cause) {
 	}
 	old := &f.sites[f.site]
 	same := s.NodesVersion != 0 && s.NodesVersion == old.nodes
-	if site := place.Resurvey(old.site, f.in.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0); site != old.site {
-		*old = surveyed{site: site, possible: newProber(site, f.in.Pools, s.Now, place.View{})}
+	if site := place.Resurvey(old.site, f.in.Pools, s.Nodes, same, s.Reservations, s.Now, len(s.Claims) > 0, len(s.Cases)); site != old.site {
+		*old = surveyed{site: site, possible: newProber(site, f.in.Pools, place.View{})}
+		if old.open = old.possible; place.Reserved(site) {
+			old.open = newProber(site, f.in.Pools, place.View{Reserved: true})
+		}
 		for i := range s.Nodes {
 			if !s.Nodes[i].MPS {
 				old.shards = max(old.shards, s.Nodes[i].Shards)
 			}
 		}
 		f.shapes.forget(f.site)
-		occupy(site, f.in) // a site with reservations of others is new in every round
 	}
+	occupy(old.site, f.in)
 	old.nodes = s.NodesVersion
-	f.found.Site, f.found.all, f.possible = old.site, old.possible, old.possible
+	old.possible.at(s.Now)
+	old.open.at(s.Now)
+	f.found.Site, f.found.all, f.possible, f.open = old.site, old.possible, old.possible, old.open
 }
 
 // surveyed is a site with the answers about it. Claims come and go: the sites with and without are kept.
 type surveyed struct {
 	site     *place.Site
 	possible *prober
-	nodes    int64 // version of its nodes
-	shards   int   // of the GPUs that have most
+	open     *prober // where reservations of others let jobs run; possible itself if there are none
+	nodes    int64   // version of its nodes
+	shards   int     // of the GPUs that have most
 }
 
 // occupy tells a site which jobs run in reservations of others.
@@ -127,6 +134,7 @@ func occupy(site *place.Site, in *round.Facts) {
 	if !slices.ContainsFunc(in.Snapshot.Reservations, func(r cluster.Reservation) bool { return len(r.Parts) > 0 }) {
 		return
 	}
+	place.Vacate(site)
 	for i := range in.Cases {
 		if j := &in.Snapshot.Cases[i].Job; j.Reservation != "" && in.Cases[i].Live && !in.Cases[i].Waits {
 			place.Occupy(site, j.Reservation, j.Holds)
@@ -137,10 +145,7 @@ func occupy(site *place.Site, in *round.Facts) {
 // active lists the jobs of every tenant that run or could run now. It records for each job where it could
 // run, or the reason why it cannot.
 func (f *Nodes) active() *Found {
-	possible, open := f.possible, f.possible
-	if place.Reserved(f.found.Site) {
-		open = newProber(f.found.Site, f.in.Pools, f.in.Now, place.View{Reserved: true})
-	}
+	possible, open := f.possible, f.open
 	f.alone = f.in.Snapshot.Cells != nil
 	f.rules.Count(f.in, f.found.Leases, func(i int) bool { return !f.alone && f.in.Expiring(i, f.found.Leases[i]) })
 	f.waiting = f.waiting[:0]

@@ -11,13 +11,15 @@ import (
 // prober finds the pools that could ever serve a job: on the healthy, empty cluster, with or without its
 // reservations.
 type prober struct {
-	gpus  []string // models, by pool
-	site  *place.Site
-	now   cluster.Instant // matters to reservations only
-	board *place.Board
-	known [][]int            // by shape; nil = not computed yet
-	whole []cluster.MicroGPU // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
-	few   map[fewest]bool    // see together
+	gpus     []string // models, by pool
+	site     *place.Site
+	reserved bool            // reservations of others keep jobs off nodes
+	now      cluster.Instant // matters to reservations only
+	board    *place.Board
+	known    [][]int            // by shape; nil = not computed yet
+	until    []cluster.Instant  // by shape: when that is out of date, by reservations; 0 = never
+	whole    []cluster.MicroGPU // by shape: the GPUs of the nodes that it takes; 0 = those that it asks for
+	few      map[fewest]bool    // see together
 }
 
 // fewest is the question whether a shape fits on the fewest nodes of a pool; near = under the fewest switches, too.
@@ -27,18 +29,34 @@ type fewest struct {
 }
 
 // newProber returns a prober for a site.
-func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
-	return &prober{gpus: slices.Clone(pools), site: site, now: now, board: site.Board(v)}
+func newProber(site *place.Site, pools []string, v place.View) *prober {
+	return &prober{gpus: slices.Clone(pools), site: site, reserved: v.Reserved, board: site.Board(v)}
+}
+
+// at sets the moment for which a prober answers. It is kept from round to round.
+func (p *prober) at(now cluster.Instant) {
+	if now < p.now { // answers may hold later only
+		clear(p.known)
+		place.Retry(p.board)
+	}
+	p.now = now
 }
 
 // Pools returns the pools that could serve a shape, in order. model is the GPU model that the job names, or
 // "".
 func (p *prober) Pools(shape int, model string) []int {
 	for shape >= len(p.known) {
-		p.known, p.whole = append(p.known, nil), append(p.whole, 0)
+		p.known, p.until, p.whole = append(p.known, nil), append(p.until, 0), append(p.whole, 0)
+	}
+	if p.known[shape] != nil && p.until[shape] > 0 && p.until[shape] <= p.now {
+		p.known[shape] = nil
+		place.Retry(p.board)
 	}
 	if p.known[shape] == nil {
 		p.known[shape] = []int{}
+		if p.reserved {
+			p.until[shape] = place.Flips(p.site, shape)
+		}
 		for k, pool := range p.gpus {
 			if model != "" && model != pool {
 				continue

@@ -13,12 +13,12 @@ type shapes struct {
 	pools     []string
 }
 
-// shape is that of a case's request on each of the sites that are kept, plus 1; 0 = it is not known, or its job's own request does not
-// determine it.
+// shape is that of a case's request on each of the sites that are kept, plus 1; 0 = it is not known, or what else determines it is not kept.
 type shape struct {
 	on         [2]int32
 	pool       int32        // that a running job holds, plus 1; 0 = not known, or none
 	limit, ran cluster.Span // the user's time limit, and what counts to it
+	gate       round.Gate   // where Slurm's rules let it start; no partitions = no rule concerns it
 }
 
 // turn opens a round.
@@ -64,11 +64,15 @@ func (x *shapes) forget(site int) {
 // of returns the shape of a case's request on the site of a round; at is the index of the site.
 func (x *shapes) of(f *Found, i int, at int) int {
 	now, r := &x.now[i], &f.facts.Records[i]
-	if f.Can[i].Gate != nil || len(r.UserNodes) > 0 || len(f.Avoids(i)) > 0 {
+	if len(r.UserNodes) > 0 || len(f.Avoids(i)) > 0 {
 		return f.Site.Shape(f.Spec(i))
 	}
-	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran {
-		now.on, now.limit, now.ran = [2]int32{}, r.UserLimit, ran
+	var gate round.Gate
+	if f.Can[i].Gate != nil {
+		gate = *f.Can[i].Gate
+	}
+	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran || now.gate.MaxNodes != gate.MaxNodes || !slices.Equal(now.gate.Partitions, gate.Partitions) {
+		now.on, now.limit, now.ran, now.gate = [2]int32{}, r.UserLimit, ran, gate
 	}
 	if now.on[at] == 0 {
 		now.on[at] = int32(f.Site.Shape(f.Spec(i))) + 1

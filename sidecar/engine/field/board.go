@@ -58,14 +58,15 @@ func (f *Field) Lay(old *place.Board, may func(i int) (Soft, bool)) *place.Board
 
 // base is a board with all holdings fixed. It is kept from round to round: only the holdings that change are moved on it.
 type base struct {
-	board  *place.Board
-	site   *place.Site    // nil = the board must be filled anew
-	across cluster.Across // settings of sharing for which it is
-	slices bool
-	held   []holding        // by case
-	was    []holding        // of the round before
-	leases []*cluster.Lease // by case, that the board has; empty = those of an earlier round
-	runs   []int            // the cases that run
+	board   *place.Board
+	site    *place.Site    // nil = the board must be filled anew
+	edition int            // of the site
+	across  cluster.Across // settings of sharing for which it is
+	slices  bool
+	held    []holding        // by case
+	was     []holding        // of the round before
+	leases  []*cluster.Lease // by case, that the board has; empty = those of an earlier round
+	runs    []int            // the cases that run
 }
 
 // holding is all that is on the board for a case.
@@ -78,7 +79,7 @@ type holding struct {
 // open takes over, case by case, all that is on the board.
 func (b *base) open(f *Field) {
 	b.leases, b.runs = b.leases[:0], b.runs[:0]
-	if b.site != f.Site || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across || b.slices != (f.In.Settings.Slices != nil) {
+	if b.site != f.Site || b.edition != place.Edition(f.Site) || !f.In.Snapshot.Follows || b.across != f.In.Settings.Across || b.slices != (f.In.Settings.Slices != nil) {
 		b.site = nil
 		return
 	}
@@ -103,7 +104,7 @@ func (b *base) update(f *Field) {
 			f.Site.Clear(b.board, view)
 		}
 		b.across, b.slices = f.In.Settings.Across, f.In.Settings.Slices != nil
-		b.site, b.held = f.Site, slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
+		b.site, b.edition, b.held = f.Site, place.Edition(f.Site), slices.Grow(b.held[:0], len(f.In.Cases))[:len(f.In.Cases)]
 		clear(b.held)
 	}
 	if len(b.leases) == len(f.In.Cases) {

@@ -40,6 +40,9 @@ func (x *attempts) add(shape int, a attempt) {
 	x.failed[shape] = append(x.failed[shape], a)
 }
 
+// Retry forgets the attempts that failed on a board: time has passed, and reservations of others may let jobs run elsewhere.
+func Retry(b *Board) { b.tried.round++ }
+
 // attemptOf gives the attempt of an ask.
 func attemptOf(b *Board, a Ask) attempt {
 	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops, together: a.Together, near: a.Near}

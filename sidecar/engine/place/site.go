@@ -25,7 +25,9 @@ type Site struct {
 	nodes []node
 	slots []slot
 
-	surveyed []cluster.Node // its input; nil = it is not reusable
+	surveyed []cluster.Node        // its input
+	edition  int                   // see Edition
+	foreign  []cluster.Reservation // the rest of it: reservations of others that have not ended
 }
 
 // poolSite is the GPUs of one model.
@@ -77,38 +79,84 @@ func (t *Site) Fewest(pool, gpus int) int {
 	return (gpus + most - 1) / most
 }
 
-// manyShapes is the maximum number of shapes with which a site is reused.
+// manyShapes is the maximum number of shapes with which a site is reused, besides two for each job.
 const manyShapes = 4096
 
 // Resurvey gives the same site as Survey, or the old one if its input is unchanged. Then its
-// shapes keep their numbers, and results for them stay valid. With claims, time limits
-// distinguish shapes. same means that the nodes are known to be those of old.
-func Resurvey(old *Site, pools []string, nodes []cluster.Node, same bool, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
-	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
-	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
-		slices.Equal(old.pools, pools) && old.surveyed != nil && (same || sameNodes(old.surveyed, nodes)) {
-		old.now = now
+// shapes keep their numbers, and results for them stay valid, apart from those that depend on the time and on reservations of others. With claims, time limits
+// distinguish shapes. same means that the nodes are known to be those of old, and jobs is how many jobs there are.
+func Resurvey(old *Site, pools []string, nodes []cluster.Node, same bool, reservations []cluster.Reservation, now cluster.Instant, claims bool, jobs int) *Site {
+	if old != nil && old.limits == (claims || old.reserved) && len(old.specs) < manyShapes+2*jobs && slices.Equal(old.pools, pools) &&
+		old.sameReservations(reservations, now) && (same || sameNodes(old.surveyed, nodes)) {
+		if old.now = now; !same {
+			old.occupy(nodes)
+		}
 		return old
 	}
 	t := Survey(slices.Clone(pools), nodes, reservations, now)
-	if claims {
-		t.limits = true
+	t.limits = t.limits || claims
+	t.surveyed = slices.Clone(nodes) // copies: their owner may modify them
+	for i := range t.surveyed {
+		n := &t.surveyed[i]
+		n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
 	}
-	if !foreign {
-		t.surveyed = slices.Clone(nodes) // copies: their owner may modify them
-		for i := range t.surveyed {
-			n := &t.surveyed[i]
-			n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
+	for i := range reservations {
+		if r := reservations[i]; keepsOff(&r, now) {
+			r.Nodes, r.Accounts, r.Users, r.Flags, r.Parts = slices.Clone(r.Nodes), slices.Clone(r.Accounts), slices.Clone(r.Users), slices.Clone(r.Flags), slices.Clone(r.Parts)
+			t.foreign = append(t.foreign, r)
 		}
 	}
 	return t
 }
 
+// keepsOff tells whether a reservation keeps jobs off its nodes, now or later.
+func keepsOff(r *cluster.Reservation, now cluster.Instant) bool {
+	return !r.Ours && (r.End == 0 || r.End > now)
+}
+
+// sameReservations tells whether those that keep jobs off nodes are those of the site.
+func (t *Site) sameReservations(reservations []cluster.Reservation, now cluster.Instant) bool {
+	left := t.foreign
+	for i := range reservations {
+		b := &reservations[i]
+		if !keepsOff(b, now) {
+			continue
+		}
+		if len(left) == 0 {
+			return false
+		}
+		a := &left[0]
+		if a.Name != b.Name || a.Start != b.Start || a.End != b.End || !slices.Equal(a.Nodes, b.Nodes) || !slices.Equal(a.Accounts, b.Accounts) ||
+			!slices.Equal(a.Users, b.Users) || !slices.Equal(a.Flags, b.Flags) || !slices.Equal(a.Parts, b.Parts) {
+			return false
+		}
+		left = left[1:]
+	}
+	return len(left) == 0
+}
+
+// occupy takes over which nodes are busy. On a Slurm those change all the time: nodes on which a job completes are.
+func (t *Site) occupy(nodes []cluster.Node) {
+	changed := false
+	for i := range nodes {
+		if busy := nodes[i].Busy != ""; busy != t.machines[i].busy {
+			t.machines[i].busy, changed = busy, true
+		}
+	}
+	if changed {
+		t.edition++
+	}
+}
+
+// Edition counts up when other nodes are busy: what is on a board that heeds these must be laid out anew.
+func Edition(t *Site) int { return t.edition }
+
+// sameNodes tells whether nodes are as they were, but for those that are busy.
 func sameNodes(old, now []cluster.Node) bool {
 	same := len(old) == len(now)
 	for i := 0; i < len(old) && same; i++ {
 		a, b := &old[i], &now[i]
-		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy && a.Shards == b.Shards && a.MPS == b.MPS && a.Switch == b.Switch &&
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Shards == b.Shards && a.MPS == b.MPS && a.Switch == b.Switch &&
 			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 	}
 	return same
@@ -180,7 +228,7 @@ func (t *Site) partition(name string) uint64 {
 }
 
 func (t *Site) reserve(r *cluster.Reservation) {
-	if r.Ours || r.End > 0 && r.End <= t.now {
+	if !keepsOff(r, t.now) {
 		return
 	}
 	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
@@ -189,13 +237,43 @@ func (t *Site) reserve(r *cluster.Reservation) {
 			part, _ := r.Part(name)
 			w.cpus, w.gpus = part.CPUs, part.GPUs
 			t.machines[i].windows = append(t.machines[i].windows, w)
-			t.limits, t.reserved = true, true
+			t.limits, t.reserved, t.owners = true, true, t.owners || w.magnetic
 		}
 	}
 }
 
 // Reserved tells whether reservations of others keep jobs off some nodes.
 func Reserved(t *Site) bool { return t.reserved }
+
+// Vacate forgets what Occupy recorded.
+func Vacate(t *Site) {
+	for i := range t.machines {
+		for k := range t.machines[i].windows {
+			w := &t.machines[i].windows[k]
+			w.usedCPUs, w.usedGPUs = 0, 0
+		}
+	}
+}
+
+// Flips returns the first moment from which time alone changes on which nodes reservations of others let a shape run; 0 = never.
+func Flips(t *Site, shape int) (first cluster.Instant) {
+	limit := t.specs[shape].Limit
+	at := func(x cluster.Instant) {
+		if x > t.now && (first == 0 || x < first) {
+			first = x
+		}
+	}
+	for i := range t.foreign {
+		r := &t.foreign[i]
+		at(r.Start)
+		for _, edge := range []cluster.Instant{r.Start, r.End} {
+			if limit > 0 && edge > 0 {
+				at(edge - cluster.Instant(limit) + 1)
+			}
+		}
+	}
+	return first
+}
 
 // Occupy records the holdings of a running job that uses reservations, by their names with commas: a board of Occupied jobs counts the
 // CPUs and GPUs once. A job that names several is in the first one on a node.
@@ -317,7 +395,8 @@ type shapes struct {
 	recent   [256]int // cache: recently asked shapes, + 1, by spot
 	specs    []spec
 	limits   bool // time limits distinguish shapes: a node has a future reservation
-	reserved bool // owners distinguish shapes, too: a reservation may be for one
+	reserved bool // it is one of others
+	owners   bool // owners distinguish shapes, too: a reservation takes in jobs of its accounts or users
 }
 
 // Shape registers a request and gives its number; equal requests share one.
@@ -338,7 +417,7 @@ func (t *Site) Shape(s Spec) int {
 	if t.limits {
 		k.limit = s.Limit
 	}
-	if t.reserved {
+	if t.owners {
 		k.account, k.by = s.Account, s.User
 	}
 	n, ok := t.byKey[k]
@@ -354,7 +433,7 @@ func (t *Site) Shape(s Spec) int {
 // equal tells whether two requests have the same shape.
 func (t *Site) equal(a, b *Spec) bool {
 	return a.Request == b.Request && a.Others == b.Others && (!t.limits || a.Limit == b.Limit) &&
-		(!t.reserved || a.Account == b.Account && a.User == b.User) &&
+		(!t.owners || a.Account == b.Account && a.User == b.User) &&
 		slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Require, b.Require) && slices.Equal(a.Exclude, b.Exclude)
 }
 

@@ -54,11 +54,11 @@ func TestSwitchesAreSurveyedAgain(t *testing.T) {
 	old := Survey(models, nodes, nil, noon)
 	old.surveyed = nodes
 	now := racks(1, 2)
-	if Resurvey(old, models, now, false, nil, noon, false) != old {
+	if Resurvey(old, models, now, false, nil, noon, false, 1) != old {
 		t.Error("equal nodes make another site")
 	}
 	now[1].Switch = "s1"
-	if Resurvey(old, models, now, false, nil, noon, false) == old {
+	if Resurvey(old, models, now, false, nil, noon, false, 1) == old {
 		t.Error("a node under another switch leaves the site as it was")
 	}
 }
