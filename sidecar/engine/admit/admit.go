@@ -21,7 +21,8 @@ type Book struct {
 	users   bool                // they, or the groups of a partition, distinguish users
 	parent  map[string]string
 	classes map[key]*class
-	recent  [256]*class // cache: the last class of jobs with similar names
+	cases   []*class     // cache, by case
+	recent  [4096]*class // cache: the last class of jobs with similar names
 	meters  []meter
 	byKey   map[meterKey]int
 	facts   *round.Facts
@@ -74,6 +75,7 @@ func (b *Book) Open(now cluster.Instant, a *cluster.Admission, watched []cluster
 	b.users = b.limits || slices.ContainsFunc(a.Partitions, func(p cluster.Partition) bool { return len(p.Rules.Outside) > 0 })
 	clear(b.classes)
 	clear(b.recent[:])
+	b.cases = b.cases[:0]
 	clear(b.parent)
 	clear(b.byKey)
 	b.meters = b.meters[:0]
@@ -174,14 +176,14 @@ func (b *Book) class(j *cluster.Job) *class {
 }
 
 // spot gives the cache index of a job; several classes may share one.
-func spot(j *cluster.Job) uint8 {
-	at := uint8(0)
+func spot(j *cluster.Job) int {
+	at := uint32(0)
 	for _, s := range [...]string{j.Account, j.User, j.QOS, j.Partitions[0]} {
 		for i := max(len(s)-3, 0); i < len(s); i++ {
-			at = 7*at + s[i]
+			at = 31*at + uint32(s[i])
 		}
 	}
-	return at
+	return int(at * 0x9e3779b1 >> 20)
 }
 
 func (b *Book) newClass(k key, partitions []string) *class {

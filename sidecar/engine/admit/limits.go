@@ -484,19 +484,29 @@ func (b *Book) Room(i int) lease.Room {
 	if !b.limits {
 		return lease.Now
 	}
-	d, room := b.entrance(j)
+	d, room := b.entrance(classOf(b, i, j), j)
 	if d == nil {
 		return lease.Now
 	}
 	return room
 }
 
-// entrance gives the door through which a job starts soonest.
-func (b *Book) entrance(j *cluster.Job) (*door, lease.Room) {
-	if len(j.Partitions) == 0 {
+// classOf gives the class of a case's job.
+func classOf(b *Book, i int, j *cluster.Job) *class {
+	for len(b.cases) <= i {
+		b.cases = append(b.cases, nil)
+	}
+	if b.cases[i] == nil && len(j.Partitions) > 0 { // a chooser asks for a job several times
+		b.cases[i] = b.class(j)
+	}
+	return b.cases[i]
+}
+
+// entrance gives the door of a class through which a job starts soonest; nil = it needs none, as no class does.
+func (b *Book) entrance(c *class, j *cluster.Job) (*door, lease.Room) {
+	if c == nil {
 		return nil, lease.Now
 	}
-	c := b.class(j)
 	var best *door
 	found := lease.Never
 	for i := range c.doors {
@@ -520,7 +530,7 @@ func (b *Book) Take(i int, now bool) {
 	if !b.limits {
 		return
 	}
-	d, _ := b.entrance(j)
+	d, _ := b.entrance(classOf(b, i, j), j)
 	if d == nil {
 		return
 	}
@@ -567,7 +577,10 @@ func (b *Book) Wants(j *cluster.Job) bool {
 
 // limitsWant is Wants for the limits.
 func (b *Book) limitsWant(j *cluster.Job) bool {
-	d, _ := b.entrance(j)
+	if len(j.Partitions) == 0 {
+		return true
+	}
+	d, _ := b.entrance(b.class(j), j)
 	if d == nil {
 		return true
 	}
