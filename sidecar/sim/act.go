@@ -29,8 +29,9 @@ func (v *Virtual) apply(a *cluster.Action) error {
 		return nil
 	case cluster.Reserve:
 		v.unreserve(a.Reservation)
-		v.reservations = append(v.reservations, cluster.Reservation{Name: a.Reservation, Nodes: a.Nodes, Accounts: a.Accounts,
+		v.reservations.all = append(v.reservations.all, cluster.Reservation{Name: a.Reservation, Nodes: a.Nodes, Accounts: a.Accounts,
 			Start: v.now, End: a.Until, Ours: true})
+		v.reservations.byNode = nil
 		return nil
 	case cluster.Unreserve:
 		v.unreserve(a.Reservation)

@@ -89,8 +89,8 @@ func (v *Virtual) nextEvent() cluster.Instant {
 	if len(v.agenda) > 0 {
 		at(v.agenda[0].next)
 	}
-	for i := range v.reservations {
-		at(v.reservations[i].End)
+	for i := range v.reservations.all {
+		at(v.reservations.all[i].End)
 	}
 	if len(v.outages) > 0 {
 		at(v.outages[0].at)

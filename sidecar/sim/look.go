@@ -94,7 +94,7 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Obs
 	v.list.refresh(v.now)
 	v.unlist()
 	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, NodesVersion: v.nodesVersion, Partitions: v.partitions, Accounts: v.accounts,
-		Reservations: v.reservations, Limits: v.rules.limits, Jobs: v.list.rows, Unchanged: !v.changed}
+		Reservations: v.reservations.all, Limits: v.rules.limits, Jobs: v.list.rows, Unchanged: !v.changed}
 	s.Limits.Read = v.now
 	if v.License > 0 {
 		s.License = cluster.License{Name: "fairlease", Total: v.License}

@@ -28,28 +28,28 @@ func (v *Virtual) ready(j *work) bool {
 }
 
 // locked tells whether all licences are reserved.
-func (v *Virtual) locked() bool { return slices.ContainsFunc(v.reservations, isLock) }
+func (v *Virtual) locked() bool { return slices.ContainsFunc(v.reservations.all, isLock) }
 
 func isLock(r cluster.Reservation) bool { return r.Name == cluster.GateReservation }
 
 // lock reserves all licences until the given moment.
 func (v *Virtual) lock(until cluster.Instant) {
-	if at := slices.IndexFunc(v.reservations, isLock); at >= 0 {
-		v.reservations[at].End = until
+	if at := slices.IndexFunc(v.reservations.all, isLock); at >= 0 {
+		v.reservations.all[at].End = until
 		return
 	}
-	v.reservations = append(v.reservations, cluster.Reservation{Name: cluster.GateReservation, Start: v.now, End: until, Ours: true})
+	v.reservations.all = append(v.reservations.all, cluster.Reservation{Name: cluster.GateReservation, Start: v.now, End: until, Ours: true})
 }
 
 // dropReservations removes reservations. Without the lock the jobs that request our licence may
 // start.
 func (v *Virtual) dropReservations(which func(cluster.Reservation) bool) {
-	locked, before := v.locked(), len(v.reservations)
-	v.reservations = slices.DeleteFunc(v.reservations, which)
-	if len(v.reservations) == before {
+	locked, before := v.locked(), len(v.reservations.all)
+	v.reservations.all = slices.DeleteFunc(v.reservations.all, which)
+	if len(v.reservations.all) == before {
 		return
 	}
-	v.changed, v.queue.freed = true, true
+	v.changed, v.queue.freed, v.reservations.byNode = true, true, nil
 	if locked && !v.locked() {
 		for _, j := range v.list.jobs {
 			if j.job.Locked && j.job.State == cluster.Waiting {
@@ -126,7 +126,7 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 		if left == 0 {
 			break
 		}
-		if !v.admits(j, n) {
+		if !v.admits(j, i) {
 			continue
 		}
 		free := &v.free[i]
@@ -170,7 +170,7 @@ func fitShards(v *Virtual, j *work) []cluster.Holding {
 	r := &j.job.Request
 	for _, i := range v.candidates(j) {
 		n, free := &v.nodes[i], &v.free[i]
-		if n.Shards < r.Shards || n.MPS != r.MPS || !v.admits(j, n) || free.cpus < r.CPUs || free.memory < r.MemoryMB {
+		if n.Shards < r.Shards || n.MPS != r.MPS || !v.admits(j, i) || free.cpus < r.CPUs || free.memory < r.MemoryMB {
 			continue
 		}
 		part := cluster.WholeGPU * cluster.MicroGPU(r.Shards) / cluster.MicroGPU(n.Shards)
@@ -213,16 +213,19 @@ func (v *Virtual) candidates(j *work) []int {
 	return out
 }
 
-func (v *Virtual) admits(j *work, n *cluster.Node) bool {
+// admits tells whether a job may run on a node, by its number: its state, its partitions, and reservations.
+func (v *Virtual) admits(j *work, i int) bool {
+	n := &v.nodes[i]
 	if n.Bad != "" || !slices.Contains(n.Partitions, j.Partition) {
 		return false
 	}
-	inOurs := slices.ContainsFunc(v.reservations, func(r cluster.Reservation) bool {
-		return r.Ours && r.Name == j.job.Reservation && slices.Contains(r.Nodes, n.Name)
+	there := v.reservations.on(v, i)
+	inOurs := slices.ContainsFunc(there, func(k int) bool {
+		return v.reservations.all[k].Ours && v.reservations.all[k].Name == j.job.Reservation
 	})
-	for i := range v.reservations {
-		r := &v.reservations[i]
-		if !slices.Contains(r.Nodes, n.Name) || r.Name == j.job.Reservation || r.Ours && inOurs || // ours overlap
+	for _, k := range there {
+		r := &v.reservations.all[k]
+		if r.Name == j.job.Reservation || r.Ours && inOurs || // ours overlap
 			slices.Contains(r.Accounts, j.job.Account) && !r.Ours {
 			continue
 		}
@@ -234,4 +237,25 @@ func (v *Virtual) admits(j *work, n *cluster.Node) bool {
 		}
 	}
 	return true
+}
+
+// reservations are those of a virtual cluster.
+type reservations struct {
+	all    []cluster.Reservation
+	byNode [][]int // their places; nil = they have changed
+}
+
+// on gives the places of those that have a node of a cluster.
+func (r *reservations) on(v *Virtual, i int) []int {
+	if r.byNode == nil {
+		r.byNode = make([][]int, len(v.nodes))
+		for k := range r.all {
+			for _, name := range r.all[k].Nodes {
+				if at, ok := v.at[name]; ok {
+					r.byNode[at] = append(r.byNode[at], k)
+				}
+			}
+		}
+	}
+	return r.byNode[i]
 }

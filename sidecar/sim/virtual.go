@@ -67,7 +67,7 @@ type Virtual struct {
 	largest      map[string]int // GPUs of the largest node, by model
 	partitions   []cluster.Partition
 	accounts     []cluster.Account
-	reservations []cluster.Reservation
+	reservations reservations
 	holders      map[string]int // jobs by the reservation that they use
 	outages      []outage       // in the future, by time
 
@@ -139,8 +139,8 @@ func (v *Virtual) Now() cluster.Instant { return v.now }
 
 // AddReservation adds a reservation of others.
 func (v *Virtual) AddReservation(r cluster.Reservation) {
-	v.reservations = append(v.reservations, r)
-	v.changed = true
+	v.reservations.all = append(v.reservations.all, r)
+	v.changed, v.reservations.byNode = true, nil
 }
 
 func (v *Virtual) unreserve(name string) {
