@@ -103,14 +103,15 @@ func byPolicy() error {
 // changes is how many jobs change in a quiet round.
 const changes = 100
 
-// quiet measures rounds in mid term in which few jobs changed, as the loop makes them: in a simulation, and on a Slurm, whose jobs have no
-// versions. It prints the decision, and the whole turn with the virtual cluster.
+// quiet measures rounds in mid term in which few jobs changed, as the loop makes them: in a simulation, on a Slurm, whose jobs have no
+// versions, and on a site whose jobs and nodes are less alike. It prints the decision, and the whole turn with the virtual cluster.
 func quiet() error {
 	for _, x := range []struct {
-		name        string
-		unversioned bool
-	}{{"50k_quiet", false}, {"50k_quiet_slurm", true}} {
-		site, err := (simtest.Site{Nodes: 10_000, Jobs: 50_000, Tenants: 100, Unversioned: x.unversioned}).Open()
+		name string
+		site simtest.Site
+	}{{"50k_quiet", simtest.Site{}}, {"50k_quiet_slurm", simtest.Site{Unversioned: true}}, {"50k_quiet_varied", simtest.Site{Gangs: 100, Varied: true}}} {
+		x.site.Nodes, x.site.Jobs, x.site.Tenants = 10_000, 50_000, 100
+		site, err := x.site.Open()
 		if err != nil {
 			return err
 		}
