@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -51,12 +52,32 @@ type holder struct {
 	stopped   []cluster.ModelSize // of an attempt whose stop is not booked yet
 }
 
-func holderOf(r cluster.Record) holder {
+func holderOf(r *cluster.Record) holder {
 	h := holder{alloc: r.Alloc, chargedTo: r.ChargedTo, held: slices.Clone(r.Held)}
 	if r.Stopping != nil {
 		h.stopped = r.Stopping.GPUs
 	}
 	return h
+}
+
+// hold records what the jobs of a round have received.
+func (w *written) hold(m cluster.State) {
+	if w.holders == nil {
+		w.holders = make(map[cluster.JobKey]holder, len(m.Records)+len(m.Former))
+	}
+	n := 0
+	for r := range m.All() {
+		w.holders[r.Key] = holderOf(r)
+		n++
+	}
+	if n == len(w.holders) {
+		return
+	}
+	still := make(map[cluster.JobKey]bool, n)
+	for r := range m.All() {
+		still[r.Key] = true
+	}
+	maps.DeleteFunc(w.holders, func(key cluster.JobKey, _ holder) bool { return !still[key] })
 }
 
 // received gives the time in which the job received its latest GPU time: from the last charge, or

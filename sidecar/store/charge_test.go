@@ -129,7 +129,7 @@ func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	w := newWritten(cluster.Minute)
 	w.charged = midnight
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
-	w.holders = map[cluster.JobKey]holder{1: holderOf(cluster.Record{Alloc: 500, ChargedTo: midnight,
+	w.holders = map[cluster.JobKey]holder{1: holderOf(&cluster.Record{Alloc: 500, ChargedTo: midnight,
 		Stopping: &cluster.PendingStop{GPUs: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}}, Work: 100}})}
 	got := w.charges(cluster.Snapshot{}, cluster.State{
 		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200, ChargedTo: midnight + 100}},

@@ -73,26 +73,66 @@ func nodeRows(snap cluster.Snapshot) []nodeRow {
 	return rows
 }
 
+// jobOf is what is known of a job: its status, its record, and its case; nil = there is none, or Slurm no longer lists it.
+type jobOf struct {
+	status *cluster.JobStatus
+	record *cluster.Record
+	seen   *cluster.Case
+}
+
 // jobRows gives the jobs with GPUs. For a job that Slurm no longer lists, the last report stays.
-func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
-	rows := make([]jobRow, 0, len(plan.State.Records)+len(plan.State.Former))
+func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[cluster.JobKey, jobRow] {
+	jobs := make([]jobOf, 0, len(plan.State.Records)+len(plan.State.Former))
+	seen := casesByKey(snap)
 	for r := range plan.State.All() {
-		c := caseOf(snap, r.Key)
-		if c != nil && !c.Gone {
+		if c := seen(r.Key); c != nil {
 			if j := &c.Job; j.Request.Size.Devices > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
-				rows = append(rows, jobRowOf(c, *r))
+				jobs = append(jobs, jobOf{record: r, seen: c})
 			}
-			continue
-		}
-		was, known := w.jobs.rows[r.Key]
-		if left, ok := w.jobs.left[r.Key]; ok && !known {
-			was, known = left, true
-		}
-		if known || r.Key >= w.nextKey { // else it was written before; a new one came and went unseen
-			rows = append(rows, remembered(was, *r))
+		} else if w.jobs.rows[r.Key] != nil || w.jobs.left[r.Key] != nil || r.Key >= w.nextKey { // else it was written before; a new one came and went unseen
+			jobs = append(jobs, jobOf{record: r})
 		}
 	}
-	return rows
+	return source[cluster.JobKey, jobRow]{len(jobs), func(i int) cluster.JobKey { return jobs[i].record.Key },
+		func(i int, was *jobRow) bool {
+			r, c := jobs[i].record, jobs[i].seen
+			return c != nil && c.Was > 0 && w.jobs.left[r.Key] == nil && r.Others == nil && was.othersColumns == othersColumns{} &&
+				was.Name == r.Name && was.User == r.User && was.Account == r.Account && was.Tenant == r.Tenant &&
+				was.State == r.State && was.Submitted == stamp(r.Submit) && was.Eligible == stamp(r.First) && was.Done == stamp(r.Done) &&
+				was.UserBegin == stamp(r.UserBegin) && was.Restarts == r.Restarts && was.Terms == r.Terms &&
+				was.Failed == r.Failed && was.Avoid == stamp(r.AvoidUntil) && was.Said == r.SlurmSaid && was.Lost == r.Lost
+		},
+		func(i int) jobRow {
+			r := jobs[i].record
+			if c := jobs[i].seen; c != nil {
+				return jobRowOf(c, *r)
+			}
+			was := w.jobs.rows[r.Key]
+			if was == nil {
+				was = w.jobs.left[r.Key]
+			}
+			if was == nil {
+				was = &jobRow{}
+			}
+			return remembered(*was, *r)
+		}}
+}
+
+// casesByKey gives the case of a job that Slurm lists; nil = there is none. It is mostly asked in the order of keys.
+func casesByKey(snap *cluster.Snapshot) func(cluster.JobKey) *cluster.Case {
+	next, cases := 0, snap.Cases
+	return func(key cluster.JobKey) *cluster.Case {
+		if next < len(cases) && cases[next].Record.Key < key {
+			next++
+		}
+		if next == len(cases) || cases[next].Record.Key != key {
+			next = sort.Search(len(cases), func(i int) bool { return cases[i].Record.Key >= key })
+		}
+		if next == len(cases) || cases[next].Record.Key != key || cases[next].Gone {
+			return nil
+		}
+		return &cases[next]
+	}
 }
 
 // jobRowOf gives the row of a visible job.
@@ -117,28 +157,47 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	return row
 }
 
-func statusRows(snap cluster.Snapshot, plan cluster.Plan) []statusRow {
-	rows := make([]statusRow, 0, len(plan.Statuses))
-	detail := newDetailer(plan)
-	for i := range plan.Statuses {
+func (w *written) statusRows(snap *cluster.Snapshot, plan *cluster.Plan) source[cluster.JobKey, statusRow] {
+	jobs, next := make([]jobOf, len(plan.Statuses)), 0
+	seen, records := casesByKey(snap), plan.State.Records
+	for i := range jobs {
 		v := &plan.Statuses[i]
-		r, _ := recordOf(plan.State, v.Job)
-		row := statusRow{
-			reasonColumns: reasonColumns{
-				Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
-				Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind, Rank: v.Reason.Rank, Note: v.Reason.Note,
-				Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right, Queue: v.Reason.Queue,
-			},
-			Job: v.Job, Round: plan.Round, At: stamp(plan.At), Until: stamp(v.Reason.Until), For: optional(v.Reason.For),
-			OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate), extraColumns: extraOf(r.Extra),
+		for next < len(records) && records[next].Key < v.Job {
+			next++
 		}
-		if c := caseOf(snap, v.Job); c != nil && !c.Gone {
-			row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, &r, &v.Reason)
+		jobs[i] = jobOf{v, &noRecord, seen(v.Job)}
+		if next < len(records) && records[next].Key == v.Job {
+			jobs[i].record = &records[next]
 		}
-		rows = append(rows, row)
 	}
-	return rows
+	detail := newDetailer(*plan)
+	return source[cluster.JobKey, statusRow]{len(jobs), func(i int) cluster.JobKey { return jobs[i].status.Job },
+		func(i int, was *statusRow) bool {
+			v, r := &jobs[i].status.Reason, jobs[i].record
+			return was.Code == v.Code && was.Need == v.Need && was.Note == v.Note && was.Gate == stamp(r.Gate) && was.Cell == v.Cell && was.Chain == v.Chain &&
+				was.Right == v.Right && was.Queue == v.Queue && refreshed(was.Job, was.At, w.statuses.refresh) == refreshed(was.Job, stamp(plan.At), w.statuses.refresh) &&
+				brief(was.Details) && (jobs[i].seen == nil || !detail.has(r, v))
+		},
+		func(i int) statusRow {
+			v, r, c := jobs[i].status, jobs[i].record, jobs[i].seen
+			row := statusRow{
+				reasonColumns: reasonColumns{
+					Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
+					Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind, Rank: v.Reason.Rank, Note: v.Reason.Note,
+					Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right, Queue: v.Reason.Queue,
+				},
+				Job: v.Job, Round: plan.Round, At: stamp(plan.At), Until: stamp(v.Reason.Until), For: optional(v.Reason.For),
+				OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate), extraColumns: extraOf(r.Extra),
+			}
+			if c != nil {
+				row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, r, &v.Reason)
+			}
+			return row
+		}}
 }
+
+// noRecord is that of a job that has none.
+var noRecord cluster.Record
 
 func claimRows(plan cluster.Plan, settings *cluster.Settings) []claimRow {
 	rows := make([]claimRow, 0, len(plan.State.Claims))

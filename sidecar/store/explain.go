@@ -37,40 +37,39 @@ type details struct {
 	Reason  *cluster.Reason `json:"reason,omitempty"`
 }
 
-// detailer finds the data of jobs, which must be requested in the order of their keys.
+// detailer finds the data of jobs.
 type detailer struct {
-	leases []cluster.Lease
+	leases map[cluster.JobKey]*cluster.Lease
 	claims map[cluster.JobKey]*cluster.Claim
 	habits []cluster.Habit
 }
 
 func newDetailer(plan cluster.Plan) *detailer {
-	d := &detailer{leases: plan.State.Leases, habits: plan.State.Habits, claims: make(map[cluster.JobKey]*cluster.Claim, len(plan.State.Claims))}
+	d := &detailer{habits: plan.State.Habits, leases: make(map[cluster.JobKey]*cluster.Lease, len(plan.State.Leases)), claims: make(map[cluster.JobKey]*cluster.Claim, len(plan.State.Claims))}
+	for i := range plan.State.Leases {
+		d.leases[plan.State.Leases[i].Job] = &plan.State.Leases[i]
+	}
 	for i := range plan.State.Claims {
 		d.claims[plan.State.Claims[i].Job] = &plan.State.Claims[i]
 	}
 	return d
 }
 
-// lease gives a job's lease, or nil.
-func (d *detailer) lease(key cluster.JobKey) *cluster.Lease {
-	i, ok := slices.BinarySearchFunc(d.leases, key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
-	if !ok {
-		return nil
-	}
-	return &d.leases[i]
+// has tells whether a job has details beyond the jobs of its own tenant that go first.
+func (d *detailer) has(r *cluster.Record, reason *cluster.Reason) bool {
+	return reason.To != "" || reason.Spent != 0 || reason.Fits != 0 || r.Stops != 0 || r.Lost != 0 || d.leases[r.Key] != nil || d.claims[r.Key] != nil
 }
 
 // of gives a job's details; "" = its columns are sufficient.
 func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason) document {
-	out := details{Lease: d.lease(r.Key), Claim: d.claims[r.Key]}
-	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
-	if out.Lease == nil && out.Claim == nil && !extra && r.Stops == 0 && r.Lost == 0 {
+	if !d.has(r, reason) {
 		if reason.Inside != nil || reason.Budget != nil {
 			return documentOf(details{Reason: &cluster.Reason{Inside: reason.Inside, Budget: reason.Budget}})
 		}
 		return ""
 	}
+	out := details{Lease: d.leases[r.Key], Claim: d.claims[r.Key]}
+	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
 	j := c.Job
 	record := *r
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0

@@ -2,49 +2,61 @@ package store
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// allCases are the rows of a snapshot's jobs, with its former jobs among them, by key.
-type allCases struct {
-	records []*cluster.Record
-	cases   []cluster.Case
-	next    int          // case
-	former  cluster.Case // the last one that was given
-}
-
-func casesWithFormer(snap *cluster.Snapshot) *allCases {
-	return &allCases{cases: snap.Cases, records: withFormer(len(snap.Cases), func(i int) *cluster.Record { return &snap.Cases[i].Record }, snap.Former)}
-}
-
-// withFormer gives n records, with those of former jobs among them, by key.
+// withFormer gives n records, which are by key, with those of former jobs among them.
 func withFormer(n int, record func(int) *cluster.Record, former []cluster.Record) []*cluster.Record {
+	gone := make([]*cluster.Record, len(former))
+	for i := range former {
+		gone[i] = &former[i]
+	}
+	slices.SortFunc(gone, func(a, b *cluster.Record) int { return cmp.Compare(a.Key, b.Key) })
 	all := make([]*cluster.Record, 0, n+len(former))
 	for i := range n {
-		all = append(all, record(i))
+		r := record(i)
+		for len(gone) > 0 && gone[0].Key < r.Key {
+			all, gone = append(all, gone[0]), gone[1:]
+		}
+		all = append(all, r)
 	}
-	if len(former) == 0 {
-		return all
-	}
-	for i := range former {
-		all = append(all, &former[i])
-	}
-	slices.SortStableFunc(all, func(a, b *cluster.Record) int { return cmp.Compare(a.Key, b.Key) })
-	return all
+	return append(all, gone...)
 }
 
-// row gives the case of a record. It is asked for one after the other. That of a former job is gone, and says no more.
-func (a *allCases) row(i int) reflect.Value {
-	c := &a.former
-	if a.next < len(a.cases) && a.records[i] == &a.cases[a.next].Record {
-		c, a.next = &a.cases[a.next], a.next+1
-	} else {
-		a.former = cluster.Case{Gone: true, Record: cluster.Record{Key: a.records[i].Key}}
+// formerCase is the case of a former job: it is gone, and says no more.
+var formerCase = cluster.Case{Gone: true}
+
+// casesOf gives the cases of a snapshot's records and former jobs.
+func casesOf(snap *cluster.Snapshot, records []*cluster.Record) []unsafe.Pointer {
+	out, next := make([]unsafe.Pointer, len(records)), 0
+	for i, r := range records {
+		out[i] = unsafe.Pointer(&formerCase)
+		if next < len(snap.Cases) && r == &snap.Cases[next].Record {
+			out[i], next = unsafe.Pointer(&snap.Cases[next]), next+1
+		}
 	}
-	return reflect.ValueOf(c).Elem()
+	return out
+}
+
+// pointers gives the rows of a sheet.
+func pointers[T any](list []*T) []unsafe.Pointer {
+	out := make([]unsafe.Pointer, len(list))
+	for i, x := range list {
+		out[i] = unsafe.Pointer(x)
+	}
+	return out
+}
+
+// pointersTo gives them of a list.
+func pointersTo[T any](list []T) []unsafe.Pointer {
+	out := make([]unsafe.Pointer, len(list))
+	for i := range list {
+		out[i] = unsafe.Pointer(&list[i])
+	}
+	return out
 }
 
 // partFormer takes the former jobs out of the cases and the records.

@@ -22,6 +22,40 @@ type sheet struct {
 	columns []column
 	keys    []int64
 	cells   [][]int64 // by column, then row
+	memory  []int64   // of keys and cells; nil = they are not of a stock
+}
+
+// stock is memory of sheets that are no longer needed. Sheets of all jobs would otherwise be half of all garbage.
+type stock struct{ free [][]int64 }
+
+// sheet gives a sheet of n rows. Its keys and cells are undefined.
+func (m *stock) sheet(columns []column, n int) *sheet {
+	size := n * (len(columns) + 1)
+	at := slices.IndexFunc(m.free, func(memory []int64) bool { return cap(memory) >= size && cap(memory)/4 <= size })
+	var memory []int64
+	if at < 0 {
+		memory = make([]int64, size, size+size/8)
+	} else {
+		memory, m.free = m.free[at][:size], slices.Delete(m.free, at, at+1)
+	}
+	out := &sheet{columns: columns, cells: make([][]int64, len(columns)), memory: memory}
+	for c := range out.cells {
+		out.cells[c], memory = memory[:n:n], memory[n:]
+	}
+	out.keys = memory[:n:n]
+	return out
+}
+
+// mostSpare is how many sheets' memory a stock keeps.
+const mostSpare = 8
+
+// back takes back the memory of sheets that nobody needs any more.
+func (m *stock) back(sheets ...*sheet) {
+	for _, s := range sheets {
+		if s != nil && s.memory != nil && len(m.free) < mostSpare {
+			m.free = append(m.free, s.memory)
+		}
+	}
 }
 
 // column is a field of the structs: its kind and its name in JSON.
@@ -39,6 +73,7 @@ const (
 
 // shape says how structs of a type become rows.
 type shape struct {
+	of      reflect.Type
 	columns []column
 	fields  [][]int // by column: index of the field
 	places  []field
@@ -56,36 +91,54 @@ type field struct {
 	unit   cluster.GPUCount // of a number of GPUs, which has two columns: WholeGPU for the whole ones, 1 for the millionths beyond; 0 = another field
 }
 
-// number reads a number from the field of a struct.
-func (f field) number(of unsafe.Pointer) int64 {
-	at := unsafe.Add(of, f.offset)
+// numbers reads the field of structs.
+func (f field) numbers(of []unsafe.Pointer, out []int64) {
 	switch {
-	case f.part && *(*cluster.MicroGPU)(at) == cluster.WholeGPU:
-		return 0
+	case f.part:
+		for r, at := range of {
+			if out[r] = *(*int64)(unsafe.Add(at, f.offset)); out[r] == int64(cluster.WholeGPU) {
+				out[r] = 0
+			}
+		}
+		return
 	case f.unit == 1:
-		return *(*int64)(at) % int64(cluster.WholeGPU)
+		for r, at := range of {
+			out[r] = *(*int64)(unsafe.Add(at, f.offset)) % int64(cluster.WholeGPU)
+		}
+		return
 	case f.unit > 1:
-		return *(*int64)(at) / int64(f.unit)
+		for r, at := range of {
+			out[r] = *(*int64)(unsafe.Add(at, f.offset)) / int64(f.unit)
+		}
+		return
 	}
 	switch f.kind {
 	case reflect.Int64, reflect.Uint64, reflect.Float64:
-		return *(*int64)(at)
+		numbersOf[int64](of, f.offset, out)
 	case reflect.Int:
-		return int64(*(*int)(at))
+		numbersOf[int](of, f.offset, out)
 	case reflect.Int32:
-		return int64(*(*int32)(at))
+		numbersOf[int32](of, f.offset, out)
 	case reflect.Uint32:
-		return int64(*(*uint32)(at))
+		numbersOf[uint32](of, f.offset, out)
 	case reflect.Int16:
-		return int64(*(*int16)(at))
+		numbersOf[int16](of, f.offset, out)
 	case reflect.Uint16:
-		return int64(*(*uint16)(at))
+		numbersOf[uint16](of, f.offset, out)
 	case reflect.Int8:
-		return int64(*(*int8)(at))
+		numbersOf[int8](of, f.offset, out)
 	case reflect.Bool, reflect.Uint8:
-		return int64(*(*uint8)(at))
+		numbersOf[uint8](of, f.offset, out)
+	default:
+		panic("a column is no number") // shapeOf admits only these
 	}
-	panic("a column is no number") // shapeOf admits only these
+}
+
+// numbersOf reads numbers of a type, which are so many bytes into structs.
+func numbersOf[T int | int64 | int32 | int16 | int8 | uint32 | uint16 | uint8](of []unsafe.Pointer, offset uintptr, out []int64) {
+	for r, at := range of {
+		out[r] = int64(*(*T)(unsafe.Add(at, offset)))
+	}
 }
 
 var shapes sync.Map // by type
@@ -138,7 +191,7 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 		}
 	}
 	walk(t, nil, 0, "")
-	s := &shape{key: key}
+	s := &shape{of: t, key: key}
 	for _, l := range leaves {
 		s.columns, s.fields, s.places = append(s.columns, l.column), append(s.fields, l.field), append(s.places, l.place)
 	}
@@ -148,9 +201,32 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 
 // words numbers texts; 0 is the empty one.
 type words struct {
-	texts []string
-	of    map[string]int64
+	texts   []string
+	of      map[string]int64
+	recent  [1 << 12]recentWord // by their address: many structs share a text
+	written []byte              // buffer
 }
+
+type recentWord struct {
+	text   string
+	number int64
+}
+
+// shared gives the number of a text that other structs may have too, at the same address.
+func (w *words) shared(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	at := unsafe.StringData(text)
+	last := &w.recent[uint64(uintptr(unsafe.Pointer(at)))*0x9e3779b97f4a7c15>>52]
+	if len(last.text) != len(text) || unsafe.StringData(last.text) != at {
+		*last = recentWord{text, w.number(text)}
+	}
+	return last.number
+}
+
+// leave forgets where texts were: they may be parts of large buffers.
+func (w *words) leave() { clear(w.recent[:]) }
 
 func newWords() *words { return &words{texts: []string{""}, of: map[string]int64{"": 0}} }
 
@@ -172,68 +248,56 @@ func (w *words) forget(n int) {
 	w.texts = w.texts[:n]
 }
 
-// fill makes a sheet of n structs; row gives each. was is the sheet that it will be encoded from:
-// most texts are unchanged.
-func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (*sheet, error) {
-	out := &sheet{columns: s.columns, keys: make([]int64, n), cells: make([][]int64, len(s.columns))}
-	all := make([]int64, n*len(s.columns))
-	for c := range out.cells {
-		out.cells[c] = all[c*n : (c+1)*n]
-	}
-	before := follow(was)
-	// Consecutive rows mostly share a text, and its address.
-	type text struct {
-		is     string
-		number int64
-	}
-	texts := make([]text, len(s.columns))
-	var written []byte
-	for r := range n {
-		v := row(r)
-		at := v.Addr().UnsafePointer()
-		out.keys[r] = v.FieldByIndex(s.key).Int()
-		b := before(out.keys[r])
+// rowsAtOnce is how many structs are read at once, column by column: they fit into the processor's cache.
+const rowsAtOnce = 64
+
+// fill makes a sheet of structs of the shape's type.
+func (s *shape) fill(w *words, rows []unsafe.Pointer, m *stock) (*sheet, error) {
+	out := m.sheet(s.columns, len(rows))
+	key := s.of.FieldByIndex(s.key) // of all shapes an int64
+	for from := 0; from < len(rows); from += rowsAtOnce {
+		some := rows[from:min(from+rowsAtOnce, len(rows))]
+		numbersOf[int64](some, key.Offset, out.keys[from:])
 		for c, place := range s.places {
+			cells := out.cells[c][from:]
 			switch s.columns[c].kind {
 			case textKind:
-				is := *(*string)(unsafe.Add(at, place.offset))
-				if is == "" {
-					continue
+				for r, at := range some {
+					cells[r] = w.shared(*(*string)(unsafe.Add(at, place.offset)))
 				}
-				last := &texts[c]
-				switch {
-				case len(last.is) == len(is) && unsafe.StringData(last.is) == unsafe.StringData(is):
-				case b >= 0 && w.texts[was.cells[c][b]] == is:
-					*last = text{is, was.cells[c][b]}
-				default:
-					*last = text{is, w.number(is)}
-				}
-				out.cells[c][r] = last.number
 			case jsonKind:
-				if *(*unsafe.Pointer)(unsafe.Add(at, place.offset)) == nil { // of a list, a map or a pointer
-					continue
-				}
-				plain := false
-				if place.texts {
-					written, plain = appendTexts(written[:0], *(*[]string)(unsafe.Add(at, place.offset)))
-				}
-				if !plain {
-					var err error
-					if written, err = json.Marshal(v.FieldByIndex(s.fields[c]).Interface()); err != nil {
-						return nil, fmt.Errorf("writing %s as JSON: %w", s.columns[c].name, err)
+				for r, at := range some {
+					if cells[r] = 0; *(*unsafe.Pointer)(unsafe.Add(at, place.offset)) == nil { // of a list, a map or a pointer
+						continue
+					}
+					if err := s.json(w, c, at, &cells[r]); err != nil {
+						return nil, err
 					}
 				}
-				number, known := w.of[string(written)]
-				if !known {
-					number = w.number(string(written))
-				}
-				out.cells[c][r] = number
 			default:
-				out.cells[c][r] = place.number(at)
+				place.numbers(some, cells)
 			}
 		}
 	}
 	return out, nil
+}
+
+// json gives the number of the JSON of a struct's field.
+func (s *shape) json(w *words, c int, of unsafe.Pointer, number *int64) (err error) {
+	plain := false
+	if s.places[c].texts {
+		w.written, plain = appendTexts(w.written[:0], *(*[]string)(unsafe.Add(of, s.places[c].offset)))
+	}
+	if !plain {
+		if w.written, err = json.Marshal(reflect.NewAt(s.of, of).Elem().FieldByIndex(s.fields[c]).Interface()); err != nil {
+			return fmt.Errorf("writing %s as JSON: %w", s.columns[c].name, err)
+		}
+	}
+	var known bool
+	if *number, known = w.of[string(w.written)]; !known {
+		*number = w.number(string(w.written))
+	}
+	return nil
 }
 
 // appendTexts appends a list of texts like encoding/json. It returns false unless all are
@@ -437,6 +501,20 @@ func (g guess) each(before []int64, told *foretold, column string, put func(row 
 	}
 }
 
+// wrong appends the wrong guesses as pairs, and counts them: how many right ones were before it, and the truth less the guess.
+func (g guess) wrong(out []byte, before, now []int64, told *foretold, column string) ([]byte, int) {
+	count, gap := 0, 0
+	g.each(before, told, column, func(r int, p int64) int64 {
+		x := now[r]
+		if gap++; p != x {
+			out = appendNumbers(out, uint64(gap-1), zigzag(x-p))
+			count, gap = count+1, 0
+		}
+		return x
+	})
+	return out, count
+}
+
 // misses counts the wrong guesses.
 func (g guess) misses(before, now []int64, told *foretold, column string) (n int) {
 	g.each(before, told, column, func(r int, p int64) int64 {
@@ -448,18 +526,22 @@ func (g guess) misses(before, now []int64, told *foretold, column string) (n int
 	return n
 }
 
-// best gives the guess with the fewest misses.
-func best(before, now []int64, told *foretold, column string) guess {
-	const few = 8
-	least := asBefore.misses(before, now, told, column)
-	if least <= few {
-		return asBefore
-	}
-	found := asBefore
-	try := func(g guess) {
-		if n := g.misses(before, now, told, column); n < least {
-			found, least = g, n
+// fewMisses are so few that no better guess is searched.
+const fewMisses = 8
+
+// better gives a guess with fewer misses than a column's last one had; that itself if there is none.
+func (g guess) better(misses int, before, now []int64, told *foretold, column string) guess {
+	found, least := g, misses
+	try := func(o guess) {
+		if o == g {
+			return
 		}
+		if n := o.misses(before, now, told, column); n < least {
+			found, least = o, n
+		}
+	}
+	if try(asBefore); found.good(least) {
+		return found
 	}
 	try(byValue)
 	if told.formulas[column] != nil {
@@ -468,6 +550,9 @@ func best(before, now []int64, told *foretold, column string) guess {
 	for i := range 2 * len(told.groups) {
 		try(byGroup + guess(i))
 	}
+	if g >= byOrder { // takes longest, and tells most of what orders can tell
+		return found
+	}
 	const many = 200 // the result would take longer
 	for i := range told.groups {
 		if least > many && slices.Contains(told.ordered, column) {
@@ -475,6 +560,23 @@ func best(before, now []int64, told *foretold, column string) guess {
 		}
 	}
 	return found
+}
+
+// habits are the guesses that were best for the columns of a difference between sheets.
+type habits []guess
+
+// of gives the guess of a column that was best when it changed last.
+func (h *habits) of(c int) guess {
+	for len(*h) <= c {
+		*h = append(*h, asBefore)
+	}
+	return (*h)[c]
+}
+
+// good tells whether a guess with so many misses is good enough, so that no better one is searched.
+func (g guess) good(misses int) bool {
+	const hardly = 2
+	return misses <= hardly || g == asBefore && misses <= fewMisses
 }
 
 // The difference between two sheets of the same columns:
@@ -489,17 +591,13 @@ func best(before, now []int64, told *foretold, column string) guess {
 // run counts the next rows that are kept, then gone, then added.
 type run struct{ kept, gone, added int }
 
-// moved gives a column's cells in the new rows; add fills the added ones. If no row moves, the
-// result shares was.
-func moved(was []int64, runs []run, add func(at int, added []int64)) []int64 {
+// moved gives a column's cells in the new rows, in memory for so many; add fills the added ones. If no row moves, the
+// result is was.
+func moved(was []int64, runs []run, memory []int64, add func(at int, added []int64)) []int64 {
 	if len(runs) == 0 || len(runs) == 1 && runs[0].gone == 0 && runs[0].added == 0 {
 		return was
 	}
-	n := 0
-	for _, x := range runs {
-		n += x.kept + x.added
-	}
-	out := make([]int64, 0, n)
+	out := memory[:0]
 	for _, x := range runs {
 		out = append(out, was[:x.kept]...)
 		was = was[x.kept+x.gone:]
@@ -511,7 +609,7 @@ func moved(was []int64, runs []run, add func(at int, added []int64)) []int64 {
 
 // sheetDelta appends the difference. tell predicts columns; it receives the rows of now with the
 // old values.
-func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte {
+func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold, h *habits, m *stock) []byte {
 	var runs []run
 	for i, j := 0, 0; i < len(was.keys) || j < len(now.keys); {
 		var x run
@@ -530,9 +628,10 @@ func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte 
 	for _, x := range runs {
 		out = appendNumbers(out, uint64(x.kept), uint64(x.gone), uint64(x.added))
 	}
-	before := &sheet{columns: now.columns, keys: now.keys, cells: make([][]int64, len(now.cells))}
+	before := m.sheet(now.columns, len(now.keys))
+	defer m.back(before)
 	for c := range now.cells {
-		before.cells[c] = moved(was.cells[c], runs, func(at int, added []int64) {
+		before.cells[c] = moved(was.cells[c], runs, before.cells[c], func(at int, added []int64) {
 			last := int64(0)
 			for i := range added {
 				added[i] = now.cells[c][at+i]
@@ -541,13 +640,14 @@ func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte 
 			}
 		})
 	}
-	moved(was.keys, runs, func(at int, added []int64) {
+	moved(was.keys, runs, before.keys, func(at int, added []int64) {
 		last := int64(0)
 		for i := range added {
 			out = appendNumbers(out, zigzag(now.keys[at+i]-last))
 			last = now.keys[at+i]
 		}
 	})
+	copy(before.keys, now.keys)
 	told := tell(before)
 	next := 0
 	var misses []byte
@@ -555,17 +655,14 @@ func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte 
 		if slices.Equal(before.cells[c], now.cells[c]) {
 			continue
 		}
-		g := best(before.cells[c], now.cells[c], &told, col.name)
-		misses = misses[:0]
-		count, gap := 0, 0
-		g.each(before.cells[c], &told, col.name, func(r int, p int64) int64 {
-			x := now.cells[c][r]
-			if gap++; p != x {
-				misses = appendNumbers(misses, uint64(gap-1), zigzag(x-p))
-				count, gap = count+1, 0
+		g := h.of(c)
+		var count int
+		if misses, count = g.wrong(misses[:0], before.cells[c], now.cells[c], &told, col.name); !g.good(count) {
+			if found := g.better(count, before.cells[c], now.cells[c], &told, col.name); found != g {
+				misses, count = found.wrong(misses[:0], before.cells[c], now.cells[c], &told, col.name)
+				g, (*h)[c] = found, found
 			}
-			return x
-		})
+		}
 		out = appendNumbers(out, uint64(c-next), uint64(g), uint64(count))
 		out = append(out, misses...)
 		next = c + 1
@@ -598,10 +695,14 @@ func (r *reader) sheet(was *sheet, tell func(*sheet) foretold) *sheet {
 			added[i] = last
 		}
 	}
-	for c := range was.cells {
-		now.cells[c] = moved(was.cells[c], runs, fill)
+	n := 0
+	for _, x := range runs {
+		n += x.kept + x.added
 	}
-	now.keys = moved(was.keys, runs, fill)
+	for c := range was.cells {
+		now.cells[c] = moved(was.cells[c], runs, make([]int64, n), fill)
+	}
+	now.keys = moved(was.keys, runs, make([]int64, n), fill)
 	before := &sheet{columns: now.columns, keys: now.keys, cells: slices.Clone(now.cells)}
 	told := tell(before)
 	for c := 0; ; c++ {

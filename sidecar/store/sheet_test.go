@@ -34,7 +34,7 @@ func TestRanksAreTold(t *testing.T) {
 	tell := func(s *sheet) foretold {
 		return foretold{groups: [][]int64{s.column(numberKind, "tenant")}, ordered: []string{"rank"}}
 	}
-	told := sheetDelta(nil, was, now, tell)
+	told := sheetDelta(nil, was, now, tell, new(habits), new(stock))
 	if len(told) > 20 {
 		t.Errorf("it takes %d bytes to tell that ranks move up", len(told))
 	}
@@ -75,7 +75,7 @@ func TestFillReadsEveryKind(t *testing.T) {
 	}
 	s := shapeOf(reflect.TypeFor[row](), []int{0})
 	w := newWords()
-	sheet, err := s.fill(w, &sheet{columns: s.columns, cells: make([][]int64, len(s.columns))}, len(rows), func(i int) reflect.Value { return reflect.ValueOf(&rows[i]).Elem() })
+	sheet, err := s.fill(w, pointersTo(rows), new(stock))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestSheetsWithParts(t *testing.T) {
 	}
 	rows := []row{{1, 4_500_000, cluster.Size{Devices: 1, Part: 125_000}}, {2, cluster.CountOf(8), cluster.Whole(8)}, {3, 1, cluster.Size{Devices: 2, Part: 1}}, {4, -500_000, cluster.Size{}}, {5, 0, cluster.Whole(1)}}
 	w := newWords()
-	written, err := s.fill(w, sheetOf(s.columns, make([]int64, len(s.columns))...), len(rows), func(i int) reflect.Value { return reflect.ValueOf(&rows[i]).Elem() })
+	written, err := s.fill(w, pointersTo(rows), new(stock))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ type snapshotLog struct {
 	link  int   // of the newest frame
 	words int   // number of words in frames
 	last  scene
+	stock stock     // of sheets
+	told  [6]habits // of the differences in a frame
 }
 
 // frame is one encoded round.
@@ -33,6 +35,7 @@ type frame struct {
 	day             date
 	snapshot, plan  blob
 	scene           scene
+	between         []*sheet // that were needed to encode it
 }
 
 // blob is a compressed snapshot or plan, and its uncompressed length.
@@ -123,24 +126,26 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 		was.words.forget(f.words) // of a frame that was not written
 	}
 	w := was.words
+	defer w.leave()
 	failed := func(what string, err error) (frame, error) {
 		return frame{}, fmt.Errorf("encoding the %s: %w", what, err)
 	}
 	known := len(w.texts)
-	cases := casesWithFormer(&snap)
-	jobs, err := jobShape.fill(w, was.jobs, len(cases.records), cases.row)
+	rows := withFormer(len(snap.Cases), func(i int) *cluster.Record { return &snap.Cases[i].Record }, snap.Former)
+	jobs, err := jobShape.fill(w, casesOf(&snap, rows), &f.stock)
 	if err != nil {
 		return failed("jobs", err)
 	}
-	records, err := recordShape.fill(w, was.records, len(cases.records), func(i int) reflect.Value { return reflect.ValueOf(cases.records[i]).Elem() })
+	records, err := recordShape.fill(w, pointers(rows), &f.stock)
 	if err != nil {
 		return failed("records", err)
 	}
-	leases, err := leaseShape.fill(w, was.leases, len(snap.Leases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Leases[i]).Elem() })
+	copy(jobs.keys, records.keys) // the case of a former job has none
+	leases, err := leaseShape.fill(w, pointersTo(snap.Leases), &f.stock)
 	if err != nil {
 		return failed("leases", err)
 	}
-	encoded.scene = scene{words: w, jobs: jobs}
+	encoded.scene, encoded.between = scene{words: w, jobs: jobs}, []*sheet{records, leases}
 	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
@@ -152,9 +157,9 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
-	told = sheetDelta(told, was.jobs, jobs, plain)
-	told = sheetDelta(told, was.records, records, plain)
-	told = sheetDelta(told, was.leases, leases, plain)
+	told = sheetDelta(told, was.jobs, jobs, plain, &f.told[0], &f.stock)
+	told = sheetDelta(told, was.records, records, plain, &f.told[1], &f.stock)
+	told = sheetDelta(told, was.leases, leases, plain, &f.told[2], &f.stock)
 	told = appendChange(told, was.carried, taken)
 	told = appendChange(told, was.snapshot, encoded.scene.snapshot)
 	encoded.snapshot = pack(told)
@@ -162,20 +167,20 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	known = len(w.texts)
 	m := &plan.State
 	all := withFormer(len(m.Records), func(i int) *cluster.Record { return &m.Records[i] }, m.Former)
-	if encoded.scene.records, err = recordShape.fill(w, records, len(all), func(i int) reflect.Value { return reflect.ValueOf(all[i]).Elem() }); err != nil {
+	if encoded.scene.records, err = recordShape.fill(w, pointers(all), &f.stock); err != nil {
 		return failed("records", err)
 	}
-	if encoded.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
+	if encoded.scene.leases, err = leaseShape.fill(w, pointersTo(m.Leases), &f.stock); err != nil {
 		return failed("leases", err)
 	}
-	if encoded.scene.statuses, err = statusShape.fill(w, was.statuses, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
+	if encoded.scene.statuses, err = statusShape.fill(w, pointersTo(plan.Statuses), &f.stock); err != nil {
 		return failed("statuses", err)
 	}
 	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
 	told = appendWords(told, w, known)
-	told = sheetDelta(told, records, encoded.scene.records, accruing(snap.Ledger.At, plan.At))
-	told = sheetDelta(told, leases, encoded.scene.leases, plain)
-	told = sheetDelta(told, was.statuses, encoded.scene.statuses, judging(jobs, encoded.scene.records))
+	told = sheetDelta(told, records, encoded.scene.records, accruing(snap.Ledger.At, plan.At), &f.told[3], &f.stock)
+	told = sheetDelta(told, leases, encoded.scene.leases, plain, &f.told[4], &f.stock)
+	told = sheetDelta(told, was.statuses, encoded.scene.statuses, judging(jobs, encoded.scene.records), &f.told[5], &f.stock)
 	told = appendChange(told, taken, encoded.scene.carried)
 	told = appendChange(told, was.plan, encoded.scene.plan)
 	told = appendNumbers(told, encoded.scene.digest())
@@ -185,7 +190,10 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 
 // keep records that the frame was written.
 func (f *snapshotLog) keep(encoded frame) {
-	*f = snapshotLog{key: encoded.keyframe, day: encoded.day, link: encoded.link, words: len(encoded.scene.words.texts), last: encoded.scene}
+	was := &f.last
+	f.stock.back(was.jobs, was.records, was.leases, was.statuses)
+	f.stock.back(encoded.between...)
+	f.key, f.day, f.link, f.words, f.last = encoded.keyframe, encoded.day, encoded.link, len(encoded.scene.words.texts), encoded.scene
 }
 
 // rest gives the JSON of what is neither in sheets nor carried.

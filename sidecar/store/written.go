@@ -17,7 +17,7 @@ type table[K comparable, R comparable] struct {
 	// mark applies the effect of gone to such a row; nil = none.
 	mark func(row *R, at stamp)
 	over func(R) bool // tells which rows are forgotten once they are written; nil = none
-	rows map[K]R
+	rows map[K]*R
 	// doubted rows count as changed: they will be written again.
 	doubted map[K]bool
 	// later tells which rows can wait if too many have changed in one round; nil = none. turn is
@@ -25,7 +25,9 @@ type table[K comparable, R comparable] struct {
 	later func(R) bool
 	most  int // maximum number of these per round
 	turn  int
-	left  map[K]R // those that waited in the last round
+	// refresh is after how long rows that changed in numbers only are written again; 0 = at once.
+	refresh cluster.Span
+	left    map[K]*R // those that waited in the last round
 }
 
 // The limits on rows that can wait, per table and round. Tables are for people, and thousands of
@@ -44,23 +46,40 @@ type change[K, R comparable] struct {
 }
 
 func newTable[K comparable, R comparable](put string, key func(R) K) *table[K, R] {
-	return &table[K, R]{put: put, key: key, rows: map[K]R{}}
+	return &table[K, R]{put: put, key: key, rows: map[K]*R{}}
 }
 
 func (t *table[K, R]) diff(now []R) change[K, R] {
+	return t.diffOf(source[K, R]{len(now), func(i int) K { return t.key(now[i]) }, func(int, *R) bool { return false }, func(i int) R { return now[i] }})
+}
+
+// source is the rows of a round. Most of thousands are as they were: those are not made.
+type source[K, R comparable] struct {
+	n    int
+	key  func(i int) K
+	same func(i int, was *R) bool // a row is known to be unchanged; false = it has to be compared
+	row  func(i int) R
+}
+
+func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 	c := change[K, R]{of: t}
 	known, left := 0, t.most
 	turn := 0
 	if len(t.left) > 0 { // those that waited come first
 		turn = t.turn
 	}
-	for i := range now {
-		row := now[(i+turn)%len(now)]
-		was, ok := t.rows[t.key(row)]
+	for k := range now.n {
+		i := (k + turn) % now.n
+		key := now.key(i)
+		was, ok := t.rows[key]
 		if ok {
 			known++
+			if !t.doubted[key] && now.same(i, was) {
+				continue
+			}
 		}
-		if ok && t.unchanged(was, row) {
+		row := now.row(i)
+		if ok && t.unchanged(was, &row) {
 			continue
 		}
 		if t.later != nil && t.later(row) {
@@ -75,26 +94,26 @@ func (t *table[K, R]) diff(now []R) change[K, R] {
 	if known == len(t.rows) {
 		return c
 	}
-	still := make(map[K]bool, len(now))
-	for _, row := range now {
-		still[t.key(row)] = true
+	still := make(map[K]bool, now.n)
+	for i := range now.n {
+		still[now.key(i)] = true
 	}
 	for key, row := range t.rows {
 		if !still[key] {
-			c.gone = append(c.gone, row)
+			c.gone = append(c.gone, *row)
 		}
 	}
 	return c
 }
 
-func (t *table[K, R]) unchanged(was, now R) bool {
+func (t *table[K, R]) unchanged(was, now *R) bool {
 	switch {
-	case len(t.doubted) > 0 && t.doubted[t.key(now)]:
+	case len(t.doubted) > 0 && t.doubted[t.key(*now)]:
 		return false
 	case t.same != nil:
-		return t.same(was, now)
+		return t.same(*was, *now)
 	}
-	return was == now
+	return *was == *now
 }
 
 // write gives the change to a writer; at is the round's time.
@@ -121,12 +140,12 @@ func (c change[K, R]) keep() {
 		if t.over != nil && t.over(row) {
 			continue
 		}
-		t.rows[t.key(row)] = row
+		t.rows[t.key(row)] = &row
 		delete(t.doubted, t.key(row))
 	}
-	t.left = make(map[K]R, len(c.left))
+	t.left = make(map[K]*R, len(c.left))
 	for _, row := range c.left {
-		t.left[t.key(row)] = row
+		t.left[t.key(row)] = &row
 	}
 	t.turn += len(c.put)
 }
@@ -219,6 +238,7 @@ func newWritten(refresh cluster.Span) *written {
 	w.jobs.later, w.jobs.most = func(r jobRow) bool { return r.State == cluster.Waiting && r.Terms == 0 }, mostJobs
 	w.statuses.later, w.statuses.most = func(r statusRow) bool { return !slices.Contains(leased, r.Code) }, mostStatuses
 	w.statuses.gone, w.statuses.mark = dropStatuses, func(r *statusRow, _ stamp) { *r = statusRow{Job: r.Job} } // the key alone is read
+	w.statuses.refresh = refresh
 	w.statuses.same = func(was, now statusRow) bool { return sameStatus(was, now, refresh) }
 	w.bound.gone, w.bound.mark = dropBoundJobs, func(r *boundRow, _ stamp) { *r = boundRow{Job: r.Job} }
 	w.leases.same = sameLease
@@ -280,11 +300,7 @@ func sameEntitlement(was, now entitlementRow) bool {
 // which job went first, until when) need no refresh yet. Each job is refreshed once per refresh;
 // the jobs are spread over that time.
 func sameStatus(was, now statusRow, refresh cluster.Span) bool {
-	turn := func(v statusRow) int64 {
-		offset := int64(v.Job) * 7919 // a prime, to spread neighbours
-		return (int64(v.At) + offset) / int64(refresh)
-	}
-	if turn(was) != turn(now) {
+	if refreshed(was.Job, was.At, refresh) != refreshed(now.Job, now.At, refresh) {
 		return false
 	}
 	was.Round, was.At = now.Round, now.At
@@ -295,6 +311,12 @@ func sameStatus(was, now statusRow, refresh cluster.Span) bool {
 		was.Details = now.Details
 	}
 	return was == now
+}
+
+// refreshed gives which refresh of a job's status a moment is in.
+func refreshed(job cluster.JobKey, at stamp, refresh cluster.Span) int64 {
+	offset := int64(job) * 7919 // a prime, to spread neighbours
+	return (int64(at) + offset) / int64(refresh)
 }
 
 // brief tells whether details say at most which jobs of its own tenant go before a job.
@@ -338,8 +360,8 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	e.changes = append(e.changes,
 		w.tenants.diff(tenantRows(snap)),
 		w.nodes.diff(nodeRows(snap)),
-		w.jobs.diff(w.jobRows(snap, plan)),
-		w.statuses.diff(statusRows(snap, plan)),
+		w.jobs.diffOf(w.jobRows(&snap, &plan)),
+		w.statuses.diffOf(w.statusRows(&snap, &plan)),
 		w.bound.diff(boundRows(plan)),
 		w.settings.diff([]settingsRow{{documentOf(snap.Settings)}}),
 		leases,
@@ -383,10 +405,7 @@ func (w *written) keep(e entry, m cluster.State) {
 	if e.poolSamples != nil {
 		w.sampled = e.at
 	}
-	w.holders = make(map[cluster.JobKey]holder, len(m.Records)+len(m.Former))
-	for r := range m.All() {
-		w.holders[r.Key] = holderOf(*r)
-	}
+	w.hold(m)
 	w.accounts = make(map[accountKey]cluster.GPUTime, len(m.Ledger.Tenants))
 	for _, t := range m.Ledger.Tenants {
 		w.accounts[accountKey{t.Tenant, t.Pool}] = t.Alloc
