@@ -7,9 +7,10 @@ type attempt struct {
 	pool, displace, spares, sharer int
 	stops, together, near          bool
 	end                            cluster.Instant // the last claim of nodes that ends before the lease does
+	before                         int             // see endsBefore
 }
 
-// attempts are those that failed on a board, by shape. Placements and renewals leave less room for others: they fail again.
+// attempts are those that failed on a board, by shape; shapes that differ in their time limits only are one. Placements and renewals leave less room for others: they fail again.
 type attempts struct {
 	round  int // counts up when jobs that did not fit may fit: lists of earlier rounds are void
 	rounds []int
@@ -45,7 +46,7 @@ func Retry(b *Board) { b.tried.round++ }
 
 // attemptOf gives the attempt of an ask.
 func attemptOf(b *Board, a Ask) attempt {
-	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops, together: a.Together, near: a.Near}
+	x := attempt{pool: a.Pool, displace: a.Displace, spares: a.Spares, stops: a.Stops, together: a.Together, near: a.Near, before: endsBefore(b, a)}
 	if b.tried.alive == 0 {
 		x.displace, x.spares = Nobodys, 0
 	}
@@ -60,6 +61,45 @@ func attemptOf(b *Board, a Ask) attempt {
 			x.end = max(x.end, at)
 		}
 	}
+	return x
+}
+
+// endsBefore counts the claims, and the starts and ends of reservations, before which a gang ends by its time limit. No more of a limit makes a
+// difference to its place.
+func endsBefore(b *Board, a Ask) (n int) {
+	limit := b.site.specs[a.Shape].Limit
+	if limit == 0 {
+		return 0
+	}
+	end := a.Now.Add(limit)
+	for _, at := range b.tried.claims {
+		if end <= at {
+			n++
+		}
+	}
+	if !b.view.Reserved {
+		return n
+	}
+	for i := range b.site.foreign {
+		for _, at := range []cluster.Instant{b.site.foreign[i].Start, b.site.foreign[i].End} {
+			if end <= at {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Asked is the part of an ask that makes a difference on a board as it is: equal ones have the same place.
+type Asked struct {
+	ask    Ask
+	before int // see endsBefore
+}
+
+// AskedOf returns that of an ask.
+func AskedOf(b *Board, a Ask) Asked {
+	x := Asked{a, endsBefore(b, a)}
+	x.ask.Shape = b.site.specs[a.Shape].base
 	return x
 }
 

@@ -505,7 +505,14 @@ func (s *small) place() {
 	for set := 0; set < 1<<len(may) && len(all) == 0 && spec.Request.Shards > 0; set++ { // a piece that goes can make room that bars the node
 		all = s.d.without(of(may, set)...).spreads(&spec, s.b.site.pools[pool], ask.End)
 	}
+	twin, other := ask, spec // one that differs in its time limit
+	other.Limit = rapid.SampledFrom([]cluster.Span{0, 10 * cluster.Minute, 45 * cluster.Minute, 90 * cluster.Minute}).Draw(s.T, "limit of another")
+	twin.Shape = s.b.site.Shape(other)
+	first, _ := s.b.Fit(twin)
 	p, ok := s.b.Fit(ask)
+	if AskedOf(s.b, twin) == AskedOf(s.b, ask) && fmt.Sprint(p) != fmt.Sprint(first) {
+		s.Fatalf("%+v is placed %v, and %v with a limit of %s, which should make no difference on\n%+v", spec, p, first, other.Limit, s.d.nodes)
+	}
 	again, _ := s.b.Fit(ask)
 	if fmt.Sprint(p) != fmt.Sprint(again) {
 		s.Fatalf("asked twice: %v, then %v", p, again)

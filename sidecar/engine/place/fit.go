@@ -68,8 +68,8 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	if tooFew(b, a) {
 		return Placement{}, false
 	}
-	key := attemptOf(b, a)
-	if b.tried.has(a.Shape, key) {
+	key, base := attemptOf(b, a), b.site.specs[a.Shape].base
+	if b.tried.has(base, key) {
 		return Placement{}, false
 	}
 	x := b.search(a)
@@ -95,7 +95,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			}
 		}
 	}
-	b.tried.add(a.Shape, key)
+	b.tried.add(base, key)
 	return Placement{}, false
 }
 

@@ -100,12 +100,6 @@ func Resurvey(old *Site, pools []string, nodes []cluster.Node, same bool, reserv
 		n := &t.surveyed[i]
 		n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
 	}
-	for i := range reservations {
-		if r := reservations[i]; keepsOff(&r, now) {
-			r.Nodes, r.Accounts, r.Users, r.Flags, r.Parts = slices.Clone(r.Nodes), slices.Clone(r.Accounts), slices.Clone(r.Users), slices.Clone(r.Flags), slices.Clone(r.Parts)
-			t.foreign = append(t.foreign, r)
-		}
-	}
 	return t
 }
 
@@ -172,7 +166,7 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 		asked:    make([]int, 1<<bits.Len(uint(2*len(nodes)+64))),
 		byPool:   make([]poolSite, len(pools)),
 		parts:    map[string]uint64{},
-		shapes:   shapes{byKey: map[shapeKey]int{}},
+		shapes:   shapes{byKey: map[shapeKey]int{}, bases: map[shapeKey]int{}},
 		nodes:    make([]node, len(nodes)),
 		slots:    make([]slot, 0, len(nodes)),
 	}
@@ -231,6 +225,9 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	if !keepsOff(r, t.now) {
 		return
 	}
+	t.foreign = append(t.foreign, *r)
+	kept := &t.foreign[len(t.foreign)-1] // copies, as of nodes
+	kept.Nodes, kept.Accounts, kept.Users, kept.Flags, kept.Parts = slices.Clone(r.Nodes), slices.Clone(r.Accounts), slices.Clone(r.Users), slices.Clone(r.Flags), slices.Clone(r.Parts)
 	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
@@ -375,6 +372,7 @@ type Spec struct {
 // spec is a Spec prepared for matching.
 type spec struct {
 	Spec
+	base   int // the first shape that differs in its time limit only
 	parts  uint64
 	only   []bitset // by pool: the slots that its lists of nodes leave it; nil = all
 	beside []bitset // by pool: the slots that a gang on more nodes than it lists may have beside all of these; nil = none
@@ -392,7 +390,8 @@ type shapeKey struct {
 // shapes is the set of requests.
 type shapes struct {
 	byKey    map[shapeKey]int
-	recent   [256]int // cache: recently asked shapes, + 1, by spot
+	bases    map[shapeKey]int // the first of those that differ in their limits only
+	recent   [256]int         // cache: recently asked shapes, + 1, by spot
 	specs    []spec
 	limits   bool // time limits distinguish shapes: a node has a future reservation
 	reserved bool // it is one of others
@@ -424,7 +423,17 @@ func (t *Site) Shape(s Spec) int {
 	if !ok {
 		n = len(t.specs)
 		t.byKey[k] = n
-		t.specs = append(t.specs, t.prepare(s))
+		sp := t.prepare(s)
+		sp.base = n
+		if t.limits {
+			k.limit = 0
+			if first, some := t.bases[k]; some {
+				sp.base = first
+			} else {
+				t.bases[k] = n
+			}
+		}
+		t.specs = append(t.specs, sp)
 	}
 	*recent = n + 1
 	return n

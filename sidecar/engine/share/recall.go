@@ -85,8 +85,8 @@ type recalls struct {
 	most    int                       // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
-	places  map[place.Ask]spot // on the board as it is
-	users   []lease.UserTurn   // with every lease charged to its end; nil = users do not matter
+	places  map[place.Asked]spot // on the board as it is
+	users   []lease.UserTurn     // with every lease charged to its end; nil = users do not matter
 }
 
 // byQueue is a value for each queue and pool.
@@ -115,17 +115,18 @@ type spot struct {
 
 // fit returns the place for an ask on the board. Many jobs ask for the same.
 func (r *recalls) fit(a place.Ask) (place.Placement, bool) {
-	found, known := r.places[a]
+	asked := place.AskedOf(r.board, a)
+	found, known := r.places[asked]
 	if !known {
 		found.Placement, found.ok = r.board.Fit(a)
-		r.places[a] = found
+		r.places[asked] = found
 	}
 	return found.Placement, found.ok
 }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.f.In.Pools), len(x.f.Due.Queues)
-	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, places: map[place.Ask]spot{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{x: x, may: may, most: reclaimsLeft(x.f.In.Settings, choice), users: x.f.Users(), refused: map[refusal]bool{}, places: map[place.Asked]spot{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n), holds: round.NewTable[round.QueueIndex, cluster.MicroGPU](queues, n)}
 	r.lacks, r.gangs = field.Lacking(x.f, r.ends())
