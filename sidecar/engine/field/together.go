@@ -13,12 +13,12 @@ import (
 // GPUs then, it loses at most twice what it would have lost had it known when such nodes become free (the ski-rental problem; Karlin et al.,
 // Algorithmica 1988). 0 = it takes any nodes.
 func Together(f *Field, i, pool int) (nodes, switches cluster.Instant) {
-	since := cmp.Or(f.In.Records[i].Together, f.In.Now)
+	since := func() cluster.Instant { return cmp.Or(f.In.Records[i].Together, f.In.Now) } // of few jobs: records are large
 	if wait, _ := Scatters(f, i, pool); wait > 0 && f.Found.Together(f.Shape(i), pool) {
-		nodes = since.Add(wait)
+		nodes = since().Add(wait)
 	}
 	if part, known := market.Keeps(f.Market, i, pool, cluster.AcrossSwitches); known && part < 1 && f.Found.Near(f.Shape(i), pool) {
-		switches = since.Add(loss(f, i, part))
+		switches = since().Add(loss(f, i, part))
 	}
 	return nodes, switches
 }
