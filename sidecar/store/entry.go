@@ -96,16 +96,12 @@ func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[clu
 	return source[cluster.JobKey, jobRow]{len(jobs), func(i int) cluster.JobKey { return jobs[i].record.Key },
 		func(i int, was *jobRow) bool {
 			r, c := jobs[i].record, jobs[i].seen
-			return c != nil && c.Was > 0 && w.jobs.left[r.Key] == nil && r.Others == nil && was.othersColumns == othersColumns{} &&
-				was.Name == r.Name && was.User == r.User && was.Account == r.Account && was.Tenant == r.Tenant &&
-				was.State == r.State && was.Submitted == stamp(r.Submit) && was.Eligible == stamp(r.First) && was.Done == stamp(r.Done) &&
-				was.UserBegin == stamp(r.UserBegin) && was.Restarts == r.Restarts && was.Terms == r.Terms &&
-				was.Failed == r.Failed && was.Avoid == stamp(r.AvoidUntil) && was.Said == r.SlurmSaid && was.Lost == r.Lost
+			return c != nil && c.Was > 0 && w.jobs.left[r.Key] == nil && sameJob(*was, remembered(*was, r))
 		},
 		func(i int) jobRow {
 			r := jobs[i].record
 			if c := jobs[i].seen; c != nil {
-				return jobRowOf(c, *r)
+				return jobRowOf(c, r)
 			}
 			was := w.jobs.rows[r.Key]
 			if was == nil {
@@ -114,7 +110,7 @@ func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[clu
 			if was == nil {
 				was = &jobRow{}
 			}
-			return remembered(*was, *r)
+			return remembered(*was, r)
 		}}
 }
 
@@ -136,7 +132,7 @@ func casesByKey(snap *cluster.Snapshot) func(cluster.JobKey) *cluster.Case {
 }
 
 // jobRowOf gives the row of a visible job.
-func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
+func jobRowOf(c *cluster.Case, r *cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
 		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Control: c.Control, ControlWhy: c.ControlWhy,
@@ -147,7 +143,7 @@ func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 }
 
 // remembered adds the job's record to the row.
-func remembered(row jobRow, r cluster.Record) jobRow {
+func remembered(row jobRow, r *cluster.Record) jobRow {
 	row.Key, row.SlurmID, row.SlurmJob = r.Key, r.ID.String(), r.ID.ID
 	row.Name, row.User, row.Account, row.Tenant = r.Name, r.User, r.Account, r.Tenant
 	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)

@@ -119,7 +119,7 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	var told []byte
 	if f.key == 0 || encoded.link == keyframeEvery || encoded.day != f.day {
 		encoded.keyframe, encoded.link = plan.Round, 0
-		was = newScene(ourColumns())
+		was, f.stock = newScene(ourColumns()), stock{} // there may be fewer jobs by now
 		told = appendColumns([]byte{keyOfAll}, ourColumns())
 	} else {
 		told = []byte{frameOfAll}
