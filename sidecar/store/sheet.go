@@ -591,13 +591,20 @@ func (g guess) good(misses int) bool {
 // run counts the next rows that are kept, then gone, then added.
 type run struct{ kept, gone, added int }
 
-// moved gives a column's cells in the new rows, in memory for so many; add fills the added ones. If no row moves, the
-// result is was.
+// moved gives a column's cells in the new rows, in memory for so many (nil = in its own); add fills the added ones. If no
+// row moves, the result is was.
 func moved(was []int64, runs []run, memory []int64, add func(at int, added []int64)) []int64 {
 	if len(runs) == 0 || len(runs) == 1 && runs[0].gone == 0 && runs[0].added == 0 {
 		return was
 	}
 	out := memory[:0]
+	if memory == nil {
+		n := 0
+		for _, x := range runs {
+			n += x.kept + x.added
+		}
+		out = make([]int64, 0, n)
+	}
 	for _, x := range runs {
 		out = append(out, was[:x.kept]...)
 		was = was[x.kept+x.gone:]
@@ -695,14 +702,10 @@ func (r *reader) sheet(was *sheet, tell func(*sheet) foretold) *sheet {
 			added[i] = last
 		}
 	}
-	n := 0
-	for _, x := range runs {
-		n += x.kept + x.added
-	}
 	for c := range was.cells {
-		now.cells[c] = moved(was.cells[c], runs, make([]int64, n), fill)
+		now.cells[c] = moved(was.cells[c], runs, nil, fill)
 	}
-	now.keys = moved(was.keys, runs, make([]int64, n), fill)
+	now.keys = moved(was.keys, runs, nil, fill)
 	before := &sheet{columns: now.columns, keys: now.keys, cells: slices.Clone(now.cells)}
 	told := tell(before)
 	for c := 0; ; c++ {
