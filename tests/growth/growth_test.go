@@ -47,6 +47,7 @@ var sites = []struct {
 	{"tenants", simtest.Site{Nodes: 30, Jobs: 125, Tenants: 60, Gangs: 5, Overrides: 5}, func(x *simtest.Site) { x.Tenants *= times }},
 	{"overrides", simtest.Site{Nodes: 30, Jobs: 125, Tenants: 5, Gangs: 5, Overrides: 125}, func(x *simtest.Site) { x.Overrides *= times }},
 	{"waiting gangs", simtest.Site{Nodes: 30, Jobs: 125, Tenants: 5, Gangs: 125, Overrides: 5}, func(x *simtest.Site) { x.Gangs *= times }},
+	{"jobs that differ", simtest.Site{Nodes: 30, Jobs: 250, Tenants: 5, Gangs: 5, Varied: true}, func(x *simtest.Site) { x.Jobs *= times }},
 	{"jobs of divided models", simtest.Site{Nodes: 20, Jobs: 200, Tenants: 5}, func(x *simtest.Site) { x.Jobs *= times }},
 	{"tenants of divided models", simtest.Site{Nodes: 20, Jobs: 60, Tenants: 15}, func(x *simtest.Site) { x.Tenants *= times }},
 }
@@ -87,7 +88,7 @@ func TestRoundsGrowInProportion(t *testing.T) {
 				name string
 				grow func(*simtest.Site)
 			}{{x.name, x.grow}, {"all of a site with many " + x.name, func(x *simtest.Site) {
-				*x = simtest.Site{Nodes: times * x.Nodes, Jobs: times * x.Jobs, Tenants: times * x.Tenants, Gangs: times * x.Gangs, Overrides: times * x.Overrides}
+				*x = simtest.Site{Nodes: times * x.Nodes, Jobs: times * x.Jobs, Tenants: times * x.Tenants, Gangs: times * x.Gangs, Overrides: times * x.Overrides, Varied: x.Varied}
 			}}} {
 				row := row{name: fmt.Sprintf("%s, %s times %d and again", k.name, how.name, times)}
 				r := k.round
