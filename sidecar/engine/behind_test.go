@@ -14,6 +14,7 @@ import (
 func tinyWorld(t *testing.T) *world {
 	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
 	w.Gate, w.License = 10*minute, 1_000_000
+	w.Loop.Decide, w.Loop.Brief, w.Lend = simtest.Checked(t), true, true
 	check := w.Check
 	w.Check = func(r loop.Report) {
 		check(r)

@@ -114,7 +114,7 @@ func TestADeciderKnowsSlowNodes(t *testing.T) {
 	})
 }
 
-// Nor do nodes make a difference that are busy for a while, as on a Slurm those are on which a job completes, nor reservations of others.
+// Nor do nodes make a difference that are busy for a while, as on a Slurm those are on which a job completes, or bad, nor reservations of others.
 func TestADeciderKnowsBusyNodes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
@@ -128,6 +128,9 @@ func TestADeciderKnowsBusyNodes(t *testing.T) {
 			for i := range s.Nodes {
 				if n := &s.Nodes[i]; random.IntN(3) == 0 && n.Busy == "" {
 					n.Busy = "completing"
+				}
+				if n := &s.Nodes[i]; random.IntN(6) == 0 && n.Bad == "" {
+					n.Bad = "not responding"
 				}
 			}
 			if s.NodesVersion += 1000 * period; !known {

@@ -33,7 +33,7 @@ func openChains(leases []cluster.Lease) chains {
 
 // of returns the chain of a lease, or nil.
 func (c chains) of(l *cluster.Lease) *chain {
-	if c == nil {
+	if c == nil || l == &noLease {
 		return nil
 	}
 	if l.Behind != 0 {

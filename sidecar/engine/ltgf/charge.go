@@ -20,12 +20,12 @@ type Buffer struct {
 // its tenant and its pool; entitlements of tenants and jobs grow at the rates of the last look.
 // Charge modifies none of its arguments, except that it reuses the lists of on for the new books, and m.
 func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
-	m.nodes.open(s)
+	same := m.nodes.open(s)
 	b := m.open(s, on.Ledger)
 	records := slices.Grow(on.Records[:0], len(s.Cases))[:len(s.Cases)]
 	attempts := attemptsByCase(s)
 	leases, chained := s.Leases, openChains(s.Leases)
-	steady := chained == nil && b.badNode == nil && m.worths.same(s.Settings.Worths) && len(b.ledger.Pools) == len(s.Ledger.Pools)
+	steady := (b.badNode == nil || same) && m.worths.same(s.Settings.Worths) && len(b.ledger.Pools) == len(s.Ledger.Pools)
 	b.turns = turns{sliced: b.turns.sliced[:0]}
 	for i := range s.Cases { // in a loop of their own, in which one copy does not wait for the other
 		records[i] = s.Cases[i].Record
@@ -44,7 +44,8 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 			l = &leases[0]
 		}
 		b.first, b.users.now, b.suspended = m.Rows[i], b.users.at[i], 0
-		if k := s.Before(i); k >= 0 && steady && m.last.courses[k] != unknown && len(attempts[i]) == 0 && r.Stopping == nil && r.Acted == 0 && l.State != cluster.Granted {
+		chain := chained.of(l)
+		if k := s.Before(i); k >= 0 && steady && chain == nil && m.last.courses[k] != unknown && len(attempts[i]) == 0 && r.Stopping == nil && r.Acted == 0 && l.State != cluster.Granted {
 			m.courses[i] = m.last.courses[k]
 			b.goOn(r, m.courses[i])
 			continue
@@ -57,7 +58,6 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 		}
 		had, was, on := r.Alloc, r.State, r.Held
 		b.chargeJob(r, c, l, attempts[i])
-		chain := chained.of(l)
 		if chain != nil {
 			chain.ran += r.Alloc - had
 		}
@@ -497,7 +497,8 @@ var unknown, waits = course{}, course{waits: true}
 // courseOf returns the course of a job that has been charged.
 func (b *books) courseOf(r *cluster.Record, c *cluster.Case) course {
 	if !c.Gone && c.Job.State == cluster.Running && len(r.Held) == 1 {
-		if p := b.pool(r.Held[0].Model); p >= 0 {
+		bad := len(b.badNode) > 0 && slices.ContainsFunc(c.Job.Holds, func(h cluster.Holding) bool { return b.badNode[h.Node] })
+		if p := b.pool(r.Held[0].Model); p >= 0 && !bad {
 			return course{pool: int32(p), size: r.Held[0].Size}
 		}
 	}

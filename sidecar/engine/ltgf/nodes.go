@@ -46,13 +46,14 @@ type site struct {
 	excess   cluster.MicroGPU // of all jobs
 }
 
-// open takes the nodes of a snapshot, and counts what no job holds, without the GPUs of bad nodes.
-func (x *Nodes) open(s *cluster.Snapshot) {
+// open takes the nodes of a snapshot, and counts what no job holds, without the GPUs of bad nodes. It tells whether the nodes are those of the
+// last look.
+func (x *Nodes) open(s *cluster.Snapshot) (same bool) {
 	for _, h := range x.taken {
 		x.idle[h.slot] += h.gpus
 	}
 	x.taken = x.taken[:0]
-	same := s.NodesVersion != 0 && s.NodesVersion == x.version || sameNodes(x.nodes, s.Nodes)
+	same = s.NodesVersion != 0 && s.NodesVersion == x.version || sameNodes(x.nodes, s.Nodes)
 	if !same {
 		x.survey(s.Nodes)
 	}
@@ -80,6 +81,7 @@ func (x *Nodes) open(s *cluster.Snapshot) {
 	for i := 0; !again && i < len(x.sites); i++ {
 		x.measure(i)
 	}
+	return same
 }
 
 // sameNodes tells whether nodes have what they had.
