@@ -18,7 +18,7 @@ type shape struct {
 	on         [2]int32
 	pool       int32        // that a running job holds, plus 1; 0 = not known, or none
 	limit, ran cluster.Span // the user's time limit, and what counts to it
-	gate       round.Gate   // where Slurm's rules let it start; no partitions = no rule concerns it
+	gate       *round.Gate  // where Slurm's rules let it start, a copy; nil = no rule concerns it
 }
 
 // turn opens a round.
@@ -67,15 +67,20 @@ func (x *shapes) of(f *Found, i int, at int) int {
 	if len(r.UserNodes) > 0 || len(f.Avoids(i)) > 0 {
 		return f.Site.Shape(f.Spec(i))
 	}
-	var gate round.Gate
-	if f.Can[i].Gate != nil {
-		gate = *f.Can[i].Gate
-	}
-	if ran := r.RanInLimit(); now.limit != r.UserLimit || now.ran != ran || now.gate.MaxNodes != gate.MaxNodes || !slices.Equal(now.gate.Partitions, gate.Partitions) {
-		now.on, now.limit, now.ran, now.gate = [2]int32{}, r.UserLimit, ran, gate
+	if ran, gate := r.RanInLimit(), f.Can[i].Gate; now.limit != r.UserLimit || now.ran != ran || !sameGate(now.gate, gate) {
+		if now.on, now.limit, now.ran, now.gate = [2]int32{}, r.UserLimit, ran, nil; gate != nil {
+			now.gate = &round.Gate{Partitions: gate.Partitions, MaxNodes: gate.MaxNodes}
+		}
 	}
 	if now.on[at] == 0 {
 		now.on[at] = int32(f.Site.Shape(f.Spec(i))) + 1
 	}
 	return int(now.on[at]) - 1
+}
+
+func sameGate(a, b *round.Gate) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.MaxNodes == b.MaxNodes && slices.Equal(a.Partitions, b.Partitions)
 }
