@@ -14,7 +14,7 @@ func TestMPS(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC,
 		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 2, MPS: 200}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
-		r.settings.Term = 10 * cluster.Minute
+		r.settings.Term = longTerm()
 		r.govern()
 		r.heard()
 		users := map[string]string{}

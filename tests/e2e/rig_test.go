@@ -73,6 +73,15 @@ func short(term int) cluster.Settings {
 	}
 }
 
+// longTerm gives a term of at least ten minutes. None ends within the next six: the ends of terms are by the clock.
+func longTerm() cluster.Span {
+	now, term := cluster.Span(cluster.InstantOf(time.Now())), 10*cluster.Minute
+	for term-now%term < 6*cluster.Minute {
+		term += cluster.Minute
+	}
+	return term
+}
+
 // onBoth runs a test on both Slurm versions at the same time, on each with its usual gate.
 func onBoth(t *testing.T, o testcluster.Options, run func(t *testing.T, r *rig)) {
 	t.Parallel()
