@@ -77,7 +77,7 @@ type shape struct {
 	columns []column
 	fields  [][]int // by column: index of the field
 	places  []field
-	key     []int
+	key     uintptr // where the key is, an int64
 }
 
 // field gives the location and type of a column's values in memory: reflection takes five times
@@ -191,7 +191,11 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 		}
 	}
 	walk(t, nil, 0, "")
-	s := &shape{of: t, key: key}
+	s := &shape{of: t}
+	for of, n := t, 0; n < len(key); n++ {
+		f := of.Field(key[n])
+		s.key, of = s.key+f.Offset, f.Type
+	}
 	for _, l := range leaves {
 		s.columns, s.fields, s.places = append(s.columns, l.column), append(s.fields, l.field), append(s.places, l.place)
 	}
@@ -254,10 +258,9 @@ const rowsAtOnce = 64
 // fill makes a sheet of structs of the shape's type.
 func (s *shape) fill(w *words, rows []unsafe.Pointer, m *stock) (*sheet, error) {
 	out := m.sheet(s.columns, len(rows))
-	key := s.of.FieldByIndex(s.key) // of all shapes an int64
 	for from := 0; from < len(rows); from += rowsAtOnce {
 		some := rows[from:min(from+rowsAtOnce, len(rows))]
-		numbersOf[int64](some, key.Offset, out.keys[from:])
+		numbersOf[int64](some, s.key, out.keys[from:])
 		for c, place := range s.places {
 			cells := out.cells[c][from:]
 			switch s.columns[c].kind {

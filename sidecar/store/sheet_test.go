@@ -88,6 +88,16 @@ func TestFillReadsEveryKind(t *testing.T) {
 	}
 }
 
+// The key of a sheet may be inside a struct of the structs.
+func TestKeysInside(t *testing.T) {
+	t.Parallel()
+	cases := []cluster.Case{{Record: cluster.Record{Key: 7}}, {Record: cluster.Record{Key: 9}}}
+	sheet, err := jobShape.fill(newWords(), pointersTo(cases), new(stock))
+	if err != nil || !slices.Equal(sheet.keys, []int64{7, 9}) {
+		t.Errorf("keys %v (%v)", sheet.keys, err)
+	}
+}
+
 // appendTexts gives the same as encoding/json for lists without escapes.
 func TestListsOfTextsAreJSON(t *testing.T) {
 	t.Parallel()

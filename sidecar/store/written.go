@@ -25,7 +25,7 @@ type table[K comparable, R comparable] struct {
 	later func(R) bool
 	most  int // maximum number of these per round
 	turn  int
-	// refresh is after how long rows that changed in numbers only are written again; 0 = at once.
+	// refresh is after how long rows of statuses that changed in numbers only are written again; 0 = of other tables.
 	refresh cluster.Span
 	left    map[K]*R // those that waited in the last round
 }

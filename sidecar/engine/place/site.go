@@ -228,7 +228,7 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	t.foreign = append(t.foreign, *r)
 	kept := &t.foreign[len(t.foreign)-1] // copies, as of nodes
 	kept.Nodes, kept.Accounts, kept.Users, kept.Flags, kept.Parts = slices.Clone(r.Nodes), slices.Clone(r.Accounts), slices.Clone(r.Users), slices.Clone(r.Flags), slices.Clone(r.Parts)
-	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: r.Accounts, users: r.Users}
+	w := window{name: r.Name, start: r.Start, end: r.End, magnetic: slices.Contains(r.Flags, cluster.Magnetic), flex: slices.Contains(r.Flags, "FLEX"), accounts: kept.Accounts, users: kept.Users}
 	for _, name := range r.Nodes {
 		if i := t.nodeAt(name); i >= 0 {
 			part, _ := r.Part(name)
