@@ -118,7 +118,14 @@ func TestADeciderKnowsSlowNodes(t *testing.T) {
 func TestADeciderKnowsBusyNodes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
-		c.alike(&engine.Decider{Brief: rapid.Bool().Draw(rt, "brief")})
+		switch rapid.IntRange(0, 3).Draw(rt, "chooser") {
+		case 0:
+			c.world.Settings.Preset, c.world.Settings.Chooser = "hived", "astraea"
+			c.world.Rules.Cells = c.drawCells()
+		case 1:
+			c.divide(rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset"))
+		}
+		c.alike(&engine.Decider{Brief: c.world.Rules.Cells == nil && rapid.Bool().Draw(rt, "brief")}) // brief plans show no views of cells
 		decide, there := c.world.Loop.Decide, []cluster.Reservation(nil)
 		every, seed, known := rapid.Int64Range(1, 4).Draw(rt, "rounds"), rapid.Uint64().Draw(rt, "seed"), rapid.Bool().Draw(rt, "versions")
 		c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
