@@ -204,8 +204,9 @@ func TestSlicesOfThree(t *testing.T) {
 		r.heard()
 		var ids []string
 		for range 3 {
-			ids = append(ids, r.submit("alice", counts, "-A", "nlp", "--requeue", "--comment=share=yes,mem.v100=9g,saves=term", "--gres=gpu:1"))
+			ids = append(ids, r.submit("alice", counts, "-A", "nlp", "--hold", "--requeue", "--comment=share=yes,mem.v100=9g,saves=term", "--gres=gpu:1"))
 		}
+		r.begin(slices.Values(ids))
 		count := func(id string) int { return strings.Count(r.output("alice", "count-"+id), "\n") }
 		r.until("all take turns", 3*time.Minute, func() bool {
 			return !slices.ContainsFunc(ids, func(id string) bool { return r.count(cluster.Suspend, id) == 0 || r.count(cluster.Resume, id) == 0 })
