@@ -43,11 +43,13 @@ type Record struct {
 	Alloc    GPUTime `json:"alloc,omitempty"`
 	Due      GPUTime `json:"due,omitempty"`
 	DueCarry int64   `json:"due_carry,omitempty"`
-	// DueRate is the job's entitlement from now on, which the next round integrates (eq. 13,
-	// capped by the demand as in eq. 14).
-	DueRate MicroGPU `json:"due_rate,omitempty"`
-	Extra   Extra    `json:"extra,omitzero"`
-	// ChargedTo is the moment up to which its run time has been charged.
+	// DueRate is the job's entitlement since DueSince, the moment of Due: see DueBy (eq. 13, capped by the demand as in eq. 14). As long as it
+	// is the same, the record of a job that waits does not change. DueSince 0 = Due is of the last round.
+	DueRate  MicroGPU `json:"due_rate,omitempty"`
+	DueSince Instant  `json:"due_since,omitempty"`
+	Extra    Extra    `json:"extra,omitzero"`
+	// ChargedTo is the first round up to which its run time was charged; 0 = none yet. Since then it is charged in every round, up to the moment of
+	// the ledger.
 	ChargedTo Instant `json:"charged_to,omitempty"`
 	// Held is its allocation when last seen, so that an attempt that ended between two looks is
 	// still charged. HeldSince is the start of that attempt.
@@ -183,8 +185,39 @@ func (r *Record) ConfiguredIn(restarts int, state JobState) Instant {
 	return r.Configured
 }
 
+// Received returns the work that the job received, in GPU-milliseconds of the reference model.
+func Received(r *Record) GPUTime { return r.Alloc + r.Extra.Alloc }
+
 // Work returns the work that the job received and was due, in GPU-milliseconds of the reference model.
-func (r *Record) Work() (received, due GPUTime) { return r.Alloc + r.Extra.Alloc, r.Due + r.Extra.Due }
+// at is the moment of the accounts: that of the ledger.
+func (r *Record) Work(at Instant) (received, due GPUTime) {
+	due, _ = DueBy(r, at)
+	return Received(r), due + r.Extra.Due
+}
+
+// DueBy returns the GPU time due by a moment, and its carry. Before DueSince they are Due and DueCarry.
+func DueBy(r *Record, at Instant) (GPUTime, int64) {
+	if r.DueRate <= 0 || r.DueSince == 0 || at <= r.DueSince {
+		return r.Due, r.DueCarry
+	}
+	more, carry := Accrue(r.DueRate, at.Sub(r.DueSince), r.DueCarry)
+	return r.Due + more, carry
+}
+
+// Rest writes Due as it was written in the last round, if the job is still due as that record says: then the record stays as it is. now is the
+// moment of Due, and at that of the last round's accounts.
+func Rest(r, was *Record, at, now Instant) {
+	if r.DueSince = now; r.DueRate == 0 {
+		r.DueSince = 0
+		return
+	}
+	if r.DueRate != was.DueRate || was.DueSince == 0 || now < at {
+		return
+	}
+	if due, carry := DueBy(was, now); due == r.Due && carry == r.DueCarry {
+		r.Due, r.DueCarry, r.DueSince = was.Due, was.DueCarry, was.DueSince
+	}
+}
 
 // Bucket is one slice of the sliding window in which rho is reported. Extra and ExtraDue are work beyond Alloc and Due.
 type Bucket struct {

@@ -118,10 +118,12 @@ func (d *Decider) write(x opened, gates []actions.Gate) {
 		}
 	}
 	x.found.Put(records)
-	for i := range hand.Marks {
+	s := d.facts.Snapshot
+	for i := range records {
 		if hand.Marks[i].Forgiven {
 			records[i].AvoidNodes = nil
 		}
+		cluster.Rest(&records[i], &s.Cases[i].Record, s.Ledger.At, s.Now)
 	}
 	x.speeds.Put(records, hand.Leases)
 	d.stops.Put(records)

@@ -38,8 +38,7 @@ func TestATradeDoesNotLowerRho(t *testing.T) {
 	}
 	work := map[string]cluster.GPUTime{}
 	for r := range w.Last.State.All() {
-		received, _ := r.Work()
-		work[r.Tenant] += received
+		work[r.Tenant] += cluster.Received(r)
 	}
 	for i := range w.Last.State.Ledger.Tenants {
 		r := &w.Last.State.Ledger.Tenants[i]

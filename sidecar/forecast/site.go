@@ -377,8 +377,9 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 	if r.Slice != nil {
 		request = r.Slice.Request
 	}
+	due, _ := cluster.DueBy(r, snap.Ledger.At)
 	j := job{key: r.Key, user: r.User, quota: quota, gpus: s.sharing.units(request.Size), mate: -1, urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
-		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(r.Due-r.Alloc) * float64(s.sharing.unit), received: float64(r.Alloc) * float64(s.sharing.unit),
+		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(due-r.Alloc) * float64(s.sharing.unit), received: float64(r.Alloc) * float64(s.sharing.unit),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}
 	j.tenant = -1
 	if t, ok := s.named[r.Tenant]; ok {
@@ -414,8 +415,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 	if ok {
 		s.limited(&j, cmp.Or(r.UserLimit, x.Limit))
 	}
-	work, _ := r.Work()
-	j.ran = cluster.Span(float64(work) * float64(s.sharing.unit) / float64(j.gpus))
+	j.ran = cluster.Span(float64(cluster.Received(r)) * float64(s.sharing.unit) / float64(j.gpus))
 	j.began = r.Ran
 	if !j.running {
 		switch {

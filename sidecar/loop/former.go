@@ -40,7 +40,7 @@ func reviveFromHistory(m *cluster.State, attempts []cluster.Attempt) {
 	}
 }
 
-// revive makes former jobs of a memory ordinary ones, charged up to the last round, in lists of its own.
+// revive makes former jobs of a memory ordinary ones, in lists of its own.
 func revive(m *cluster.State, again []cluster.JobKey) {
 	slices.Sort(again)
 	old := m.Former
@@ -51,7 +51,6 @@ func revive(m *cluster.State, again []cluster.JobKey) {
 			continue
 		}
 		m.Records = append(m.Records, old[i])
-		m.Records[len(m.Records)-1].ChargedTo = m.Ledger.At
 	}
 	slices.SortFunc(m.Records, func(a, b cluster.Record) int { return cmp.Compare(a.Key, b.Key) })
 }

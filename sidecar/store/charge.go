@@ -46,14 +46,14 @@ func dateOf(t cluster.Instant) date {
 
 // holder is the journal's state of a job for computing what it received since.
 type holder struct {
-	alloc     cluster.GPUTime
-	chargedTo cluster.Instant
-	held      []cluster.ModelSize
-	stopped   []cluster.ModelSize // of an attempt whose stop is not booked yet
+	alloc   cluster.GPUTime
+	known   bool // it was in the journal's last round
+	held    []cluster.ModelSize
+	stopped []cluster.ModelSize // of an attempt whose stop is not booked yet
 }
 
 func holderOf(r *cluster.Record) holder {
-	h := holder{alloc: r.Alloc, chargedTo: r.ChargedTo, held: slices.Clone(r.Held)}
+	h := holder{alloc: r.Alloc, known: true, held: slices.Clone(r.Held)}
 	if r.Stopping != nil {
 		h.stopped = r.Stopping.GPUs
 	}
@@ -87,7 +87,10 @@ func received(was holder, now cluster.Record, last, at cluster.Instant) stretch 
 	if last == 0 {
 		last = at
 	}
-	from, held := was.chargedTo, now.Held
+	from, held := last, now.Held
+	if !was.known {
+		from = 0
+	}
 	if len(was.held) == 0 {
 		from = max(from, now.HeldSince)
 	}

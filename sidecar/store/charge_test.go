@@ -59,18 +59,18 @@ func TestReceived(t *testing.T) {
 		now  cluster.Record
 		want stretch
 	}{
-		{"it ran all the time", holder{alloc: 50, chargedTo: last, held: two},
-			cluster.Record{Alloc: 2050, ChargedTo: at, Held: two, HeldSince: 500}, stretch{1000, 2000}},
-		{"it started in between", holder{chargedTo: last},
-			cluster.Record{Alloc: 600, ChargedTo: at, Held: two, HeldSince: 1700}, stretch{1700, 2000}},
-		{"it ended in between", holder{alloc: 50, chargedTo: last, held: two},
-			cluster.Record{Alloc: 650, ChargedTo: at}, stretch{1000, 1300}},
+		{"it ran all the time", holder{alloc: 50, known: true, held: two},
+			cluster.Record{Alloc: 2050, Held: two, HeldSince: 500}, stretch{1000, 2000}},
+		{"it started in between", holder{known: true},
+			cluster.Record{Alloc: 600, Held: two, HeldSince: 1700}, stretch{1700, 2000}},
+		{"it ended in between", holder{alloc: 50, known: true, held: two},
+			cluster.Record{Alloc: 650}, stretch{1000, 1300}},
 		{"it is new, and ran before the last round", holder{},
-			cluster.Record{Alloc: 2400, ChargedTo: at, Held: two, HeldSince: 800}, stretch{800, 2000}},
-		{"nobody knows what it held", holder{chargedTo: last},
-			cluster.Record{Alloc: 10, ChargedTo: at}, stretch{1000, 2000}},
-		{"it received more than its GPUs can have made", holder{chargedTo: last, held: two},
-			cluster.Record{Alloc: 9000, ChargedTo: at, Held: two}, stretch{1000, 2000}},
+			cluster.Record{Alloc: 2400, Held: two, HeldSince: 800}, stretch{800, 2000}},
+		{"nobody knows what it held", holder{known: true},
+			cluster.Record{Alloc: 10}, stretch{1000, 2000}},
+		{"it received more than its GPUs can have made", holder{known: true, held: two},
+			cluster.Record{Alloc: 9000, Held: two}, stretch{1000, 2000}},
 	} {
 		if got := received(c.was, c.now, last, at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -88,18 +88,18 @@ func TestCharges(t *testing.T) {
 	w.charged = midnight - 100
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
 	w.holders = map[cluster.JobKey]holder{
-		1: {alloc: 500, chargedTo: midnight - 100, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(1)}}},
-		2: {alloc: 0, chargedTo: midnight - 100, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}, {Model: "v100", Size: cluster.Whole(1)}}},
+		1: {alloc: 500, known: true, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(1)}}},
+		2: {alloc: 0, known: true, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}, {Model: "v100", Size: cluster.Whole(1)}}},
 	}
 	rows := w.charges(cluster.Snapshot{Cases: []cluster.Case{{Record: cluster.Record{Key: 4}, Job: cluster.Job{
 		Holds: []cluster.Holding{{Node: "n1", Model: "k80", Size: cluster.Whole(1)}, {Node: "n2", Model: "k80", Size: cluster.Whole(1)}}}}},
 	}, cluster.State{
 		Records: []cluster.Record{
-			{Key: 1, Tenant: "bio", User: "ann", Alloc: 700, ChargedTo: midnight + 100, Held: w.holders[1].held},
-			{Key: 2, Tenant: "bio", User: "bob", Alloc: 300, ChargedTo: midnight + 100},
-			{Key: 3, User: "foreign", Alloc: 7, ChargedTo: midnight + 100},
-			{Key: 4, Tenant: "bio", User: "cy", Alloc: 50, ChargedTo: midnight + 100},
-			{Key: 5, Tenant: "bio", User: "dan", Alloc: 9, ChargedTo: midnight + 100, Held: w.holders[1].held, Uncharged: true},
+			{Key: 1, Tenant: "bio", User: "ann", Alloc: 700, Held: w.holders[1].held},
+			{Key: 2, Tenant: "bio", User: "bob", Alloc: 300},
+			{Key: 3, User: "foreign", Alloc: 7},
+			{Key: 4, Tenant: "bio", User: "cy", Alloc: 50},
+			{Key: 5, Tenant: "bio", User: "dan", Alloc: 9, Held: w.holders[1].held, Uncharged: true},
 		},
 		Ledger: cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{
 			{Tenant: "bio", Pool: "a100", Alloc: 1440}, {Tenant: "bio", Pool: "k80", Alloc: 50}, {Tenant: "bio", Pool: "v100", Alloc: 98},
@@ -129,10 +129,10 @@ func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	w := newWritten(cluster.Minute)
 	w.charged = midnight
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
-	w.holders = map[cluster.JobKey]holder{1: holderOf(&cluster.Record{Alloc: 500, ChargedTo: midnight,
+	w.holders = map[cluster.JobKey]holder{1: holderOf(&cluster.Record{Alloc: 500,
 		Stopping: &cluster.PendingStop{GPUs: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}}, Work: 100}})}
 	got := w.charges(cluster.Snapshot{}, cluster.State{
-		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200, ChargedTo: midnight + 100}},
+		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200}},
 		Ledger:  cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{{Tenant: "bio", Pool: "a100", Alloc: 800}}},
 	})
 	want := []chargeRow{{chargeKey{date(midnight), "bio", "ann", "a100"}, -200}}

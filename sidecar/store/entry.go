@@ -96,12 +96,12 @@ func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[clu
 	return source[cluster.JobKey, jobRow]{len(jobs), func(i int) cluster.JobKey { return jobs[i].record.Key },
 		func(i int, was *jobRow) bool {
 			r, c := jobs[i].record, jobs[i].seen
-			return c != nil && c.Was > 0 && w.jobs.left[r.Key] == nil && sameJob(*was, remembered(*was, r))
+			return c != nil && c.Was > 0 && w.jobs.left[r.Key] == nil && sameJob(*was, remembered(*was, r, plan.At))
 		},
 		func(i int) jobRow {
 			r := jobs[i].record
 			if c := jobs[i].seen; c != nil {
-				return jobRowOf(c, r)
+				return jobRowOf(c, r, plan.At)
 			}
 			was := w.jobs.rows[r.Key]
 			if was == nil {
@@ -110,7 +110,7 @@ func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[clu
 			if was == nil {
 				was = &jobRow{}
 			}
-			return remembered(*was, r)
+			return remembered(*was, r, plan.At)
 		}}
 }
 
@@ -131,25 +131,26 @@ func casesByKey(snap *cluster.Snapshot) func(cluster.JobKey) *cluster.Case {
 	}
 }
 
-// jobRowOf gives the row of a visible job.
-func jobRowOf(c *cluster.Case, r *cluster.Record) jobRow {
+// jobRowOf gives the row of a visible job at a moment.
+func jobRowOf(c *cluster.Case, r *cluster.Record, at cluster.Instant) jobRow {
 	j := &c.Job
 	row := jobRow{
 		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Control: c.Control, ControlWhy: c.ControlWhy,
 		GPUs: j.Count(), Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
 		Limit: j.Limit,
 	}
-	return remembered(row, r)
+	return remembered(row, r, at)
 }
 
-// remembered adds the job's record to the row.
-func remembered(row jobRow, r *cluster.Record) jobRow {
+// remembered adds the job's record to the row, with its accounts at a moment.
+func remembered(row jobRow, r *cluster.Record, at cluster.Instant) jobRow {
 	row.Key, row.SlurmID, row.SlurmJob = r.Key, r.ID.String(), r.ID.ID
 	row.Name, row.User, row.Account, row.Tenant = r.Name, r.User, r.Account, r.Tenant
 	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)
 	row.UserBegin, row.Restarts, row.Terms = stamp(r.UserBegin), r.Restarts, r.Terms
 	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.AvoidUntil), r.SlurmSaid
-	row.Alloc, row.Due, row.Lost, row.extraColumns, row.othersColumns = r.Alloc, r.Due, r.Lost, extraOf(r.Extra), othersOf(r.Others)
+	row.Due, _ = cluster.DueBy(r, at)
+	row.Alloc, row.Lost, row.extraColumns, row.othersColumns = r.Alloc, r.Lost, extraOf(r.Extra), othersOf(r.Others)
 	return row
 }
 
@@ -176,6 +177,7 @@ func (w *written) statusRows(snap *cluster.Snapshot, plan *cluster.Plan) source[
 		},
 		func(i int) statusRow {
 			v, r, c := jobs[i].status, jobs[i].record, jobs[i].seen
+			due, _ := cluster.DueBy(r, plan.At)
 			row := statusRow{
 				reasonColumns: reasonColumns{
 					Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
@@ -183,7 +185,7 @@ func (w *written) statusRows(snap *cluster.Snapshot, plan *cluster.Plan) source[
 					Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right, Queue: v.Reason.Queue,
 				},
 				Job: v.Job, Round: plan.Round, At: stamp(plan.At), Until: stamp(v.Reason.Until), For: optional(v.Reason.For),
-				OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate), extraColumns: extraOf(r.Extra),
+				OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: due, Gate: stamp(r.Gate), extraColumns: extraOf(r.Extra),
 			}
 			if c != nil {
 				row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, r, &v.Reason)

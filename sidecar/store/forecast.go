@@ -250,8 +250,7 @@ func pastOf(rows []pastRow, since cluster.Instant, snap *cluster.Snapshot) forec
 		j := forecast.PastJob{Tenant: r.Tenant, Submit: cluster.InstantOf(*submit), Ended: r.Done != nil, Ran: ran(r.Work, r.GPUs),
 			Job: cluster.Job{Name: r.Name, User: r.User, Partitions: r.Partitions, Limit: r.Limit, Request: cluster.Request{Size: cluster.SizeOf(r.GPUs), Nodes: r.Nodes, Model: r.Model}}}
 		if c := live[r.Key]; c != nil && r.Done == nil {
-			work, _ := c.Record.Work()
-			j.Job, j.Ran = c.Job, ran(work, r.GPUs)
+			j.Job, j.Ran = c.Job, ran(cluster.Received(&c.Record), r.GPUs)
 		}
 		p.From = max(min(p.From, j.Submit), since)
 		p.Jobs = append(p.Jobs, j)

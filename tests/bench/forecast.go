@@ -58,8 +58,7 @@ func (c *course) past(snap *cluster.Snapshot) forecast.Past {
 	ran := map[cluster.JobID]cluster.Span{}
 	for i := range snap.Cases {
 		x := &snap.Cases[i]
-		work, _ := x.Record.Work()
-		ran[x.Record.ID] = cluster.Span(work) / cluster.Span(max(x.Job.Request.Size.Devices, 1))
+		ran[x.Record.ID] = cluster.Span(cluster.Received(&x.Record)) / cluster.Span(max(x.Job.Request.Size.Devices, 1))
 	}
 	p := forecast.Past{From: experiment.Start}
 	for _, id := range c.order {

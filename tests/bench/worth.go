@@ -221,9 +221,10 @@ func keep(p *cluster.Plan) (out cluster.Plan) {
 func (n *notebook) read(p *cluster.Plan) {
 	n.looked = p.At
 	for r := range p.State.All() {
+		due, _ := cluster.DueBy(r, p.At)
 		asked := n.asked[r.Name]
 		n.jobs[r.Key] = store.PastJob{Key: r.Key, SlurmID: r.Name, Name: asked.Name, User: r.User, Tenant: r.Tenant, GPUs: cluster.CountOf(asked.GPUs), Model: asked.Model,
-			Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done), Restarts: r.Restarts, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
+			Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done), Restarts: r.Restarts, Alloc: r.Alloc, Due: due, Lost: r.Lost}
 	}
 }
 

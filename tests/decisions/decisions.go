@@ -198,8 +198,9 @@ func extra(w io.Writer, x cluster.Extra, usable cluster.MicroGPU) {
 func records(w io.Writer, p *cluster.Plan) {
 	line(w, p.State.NextKey)
 	for r := range p.State.All() {
+		due, carry := cluster.DueBy(r, p.State.Ledger.At)
 		line(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
-		line(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
+		line(w, r.Gate, r.Locked, r.Pinned, r.Alloc, due, carry, r.DueRate, r.Held, r.HeldSince, r.Suspend, r.Ran)
 		line(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
 		extra(w, r.Extra, 0)
 		if r.Stopping != nil {

@@ -98,7 +98,7 @@ func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 		bonus += f.In.Settings.Term
 	}
 	off := l.Size.Over(bonus)
-	received, due := f.In.Records[i].Work()
+	received, due := f.In.Records[i].Work(f.In.Now)
 	return cluster.RhoOf(received-work(f, i, off), due)
 }
 
@@ -106,7 +106,7 @@ func steadied(f *Field, i int, l *cluster.Lease) cluster.Rho {
 // been due one term, so that the job rises in the queue as it waits.
 func aged(f *Field, i int, gpus cluster.MicroGPU) cluster.Rho {
 	one := work(f, i, gpus.Over(f.In.Settings.Term))
-	received, due := f.In.Records[i].Work()
+	received, due := f.In.Records[i].Work(f.In.Now)
 	return cluster.RhoOf(received+one, due+one)
 }
 

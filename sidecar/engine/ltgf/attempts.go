@@ -95,7 +95,7 @@ func lost(b *books, r *cluster.Record, start cluster.Instant) cluster.Instant {
 	if r.UserLimit > 0 {
 		end = min(end, start.Add(r.UserLimit+r.Suspend))
 	}
-	return min(max(end, r.ChargedTo), b.now)
+	return min(max(end, b.run.charged), b.now)
 }
 
 // endOfStretch gives the end of a finished attempt. For our requeue it is when that was carried
@@ -109,7 +109,7 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 	case forgot(b, r, c) && l.State != cluster.Ending:
 		end = lost(b, r, r.HeldSince)
 	case c.Gone || j.Restarts > r.Restarts && l.State == cluster.Ending:
-		end = max(r.ChargedTo, r.Acted)
+		end = max(b.run.charged, r.Acted)
 	case j.Restarts > r.Restarts && j.Submit > 0:
 		end = j.Submit
 	case j.State == cluster.Done || j.State == cluster.Completing:
@@ -117,5 +117,5 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 			end = j.End
 		}
 	}
-	return min(max(end, r.ChargedTo), b.now)
+	return min(max(end, b.run.charged), b.now)
 }

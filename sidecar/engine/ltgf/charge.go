@@ -43,7 +43,7 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
-		b.first, b.users.now, b.suspended = m.Rows[i], b.users.at[i], 0
+		b.first, b.users.now, b.run.suspended, b.run.charged = m.Rows[i], b.users.at[i], 0, b.from
 		chain := chained.of(l)
 		if k := s.Before(i); k >= 0 && steady && chain == nil && m.last.courses[k] != unknown && len(attempts[i]) == 0 && r.Stopping == nil && r.Acted == 0 && l.State != cluster.Granted {
 			m.courses[i] = m.last.courses[k]
@@ -63,10 +63,10 @@ func Charge(s *cluster.Snapshot, on Buffer, m *Memory) Buffer {
 		}
 		switch {
 		case l == &noLease:
-			b.reserveHeld(c, was, on, r.Alloc-had+b.suspended)
+			b.reserveHeld(c, was, on, r.Alloc-had+b.run.suspended)
 		case l.State == cluster.Granted || was == cluster.Running && l.State != cluster.Ending && finished(c):
 			if chain == nil {
-				b.reserve(l.Pool, l.Size, r.Alloc-had+b.suspended)
+				b.reserve(l.Pool, l.Size, r.Alloc-had+b.run.suspended)
 			} else if p := b.pool(l.Pool); p >= 0 && b.first >= 0 && l.Behind == 0 {
 				chain.row, chain.pool, chain.user, chain.held = b.first, p, b.users.now, l.Size.Over(b.now.Sub(b.from))
 			}
@@ -159,19 +159,26 @@ var noLease cluster.Lease
 
 // books is the ledger during an update.
 type books struct {
-	from, now cluster.Instant
+	last      cluster.Instant // look
+	from, now cluster.Instant // from is last, or now if the clock went back
 	boot      cluster.Instant // when slurmctld was started since the last look; 0 = it was not
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	asked     [64]int         // cache: rows of recently queried tenants, + 1, by spot
-	first     int             // the row of the tenant whose job is being charged; -1 = none
-	suspended cluster.GPUTime // in which that job kept its GPUs since the last look
+	asked     [64]int // cache: rows of recently queried tenants, + 1, by spot
+	first     int     // the row of the tenant whose job is being charged; -1 = none
+	run       run
 	usage
 	turns   turns
 	lists   lists
 	users   userBook
 	pools   []spent         // by pool
 	badNode map[string]bool // nil = none
+}
+
+// run is the state of the job that is being charged.
+type run struct {
+	charged   cluster.Instant // up to which it is
+	suspended cluster.GPUTime // in which it kept its GPUs since the last look
 }
 
 // usage is the tenants' use since the last look, by row of the ledger.
@@ -343,7 +350,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		}
 		r.Held, r.HeldSince, r.Suspend = nil, 0, 0
 	} else if !c.Gone && j.State == cluster.Completing && len(j.Holds) > 0 {
-		since := r.ChargedTo
+		since := b.run.charged
 		if r.State != cluster.Completing { // started and requeued between two looks
 			since = max(since, j.Start)
 		}
@@ -388,7 +395,7 @@ func idles(r *cluster.Record, c *cluster.Case) bool {
 // look records what a look shows of a job that is charged.
 func (b *books) look(r *cluster.Record, j *cluster.Job) {
 	r.Configured = r.ConfiguredIn(j.Restarts, j.State)
-	r.ChargedTo, r.Acted = b.now, 0
+	r.Acted = 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
 }
 
@@ -396,7 +403,7 @@ func (b *books) look(r *cluster.Record, j *cluster.Job) {
 // charged. Suspended time is overhead: the GPUs are neither used nor free. It is no GPU time that the job
 // received, but its tenant keeps the GPUs from others, so it is no shortage either: an owner may suspend a job.
 func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.ModelSize, start, end cluster.Instant, suspended cluster.Span) {
-	start = max(start, r.ChargedTo, b.from)
+	start = max(start, b.run.charged)
 	span := end.Sub(start)
 	if span <= 0 {
 		return
@@ -408,7 +415,7 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.ModelS
 		b.receive(r, b.pool(g.Model), g.Size, span-suspended, suspended)
 	}
 	b.chargeBad(c, span)
-	r.ChargedTo = end
+	b.run.charged = end
 }
 
 // receive books GPUs of a pool that a job used for some time, and kept while it was suspended.
@@ -423,7 +430,7 @@ func (b *books) receive(r *cluster.Record, p int, size cluster.Size, used, suspe
 	if idle > 0 && b.first >= 0 {
 		b.granted[b.first+p] += idle
 		b.keptBy(b.users.now, p, idle)
-		b.suspended += idle
+		b.run.suspended += idle
 	}
 	if r.Payer() == "" {
 		b.pools[p].untouchable += ran
@@ -468,7 +475,7 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	if !c.Gone && c.Job.State == cluster.Done && c.Job.End > 0 {
 		end = min(end, max(c.Job.End, b.from))
 	}
-	accrue(r, end.Sub(b.from))
+	accrue(b, r, end)
 	if c.Gone || c.Job.State == cluster.Done {
 		r.DueRate = 0
 		if r.Done == 0 {
@@ -477,11 +484,15 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	}
 }
 
-func accrue(r *cluster.Record, span cluster.Span) {
-	var due cluster.GPUTime
-	due, r.DueCarry = cluster.Accrue(r.DueRate, span, r.DueCarry)
-	r.Due += due
-	r.Extra.Due += r.Extra.Of(due)
+// accrue makes the account of what a job is due one of this look. end is when it ended to be due at its rate.
+func accrue(b *books, r *cluster.Record, end cluster.Instant) {
+	r.Due, r.DueCarry = cluster.DueBy(r, b.last)
+	more, carry := cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
+	r.Due, r.DueCarry, r.DueSince = r.Due+more, carry, b.now
+	r.Extra.Due += r.Extra.Of(more)
+	if r.ChargedTo == 0 {
+		r.ChargedTo = b.now
+	}
 }
 
 // course is what a job does until it changes: it runs on GPUs of one pool, or has none and waits. So it is charged without
@@ -507,11 +518,10 @@ func (b *books) courseOf(r *cluster.Record, c *cluster.Case) course {
 
 // goOn charges a job that is as it was at the last look.
 func (b *books) goOn(r *cluster.Record, c course) {
-	if span := b.now.Sub(max(r.HeldSince, r.ChargedTo, b.from)); c.size.Devices > 0 && span > 0 {
+	if span := b.now.Sub(max(r.HeldSince, b.from)); c.size.Devices > 0 && span > 0 {
 		b.receive(r, int(c.pool), c.size, span, 0)
 	}
-	r.ChargedTo = b.now
-	accrue(r, b.now.Sub(b.from))
+	accrue(b, r, b.now)
 }
 
 // close books use and entitlements per tenant and pool, and balances.

@@ -12,7 +12,7 @@ func chargeConfiguring(b *books, r *cluster.Record, c *cluster.Case, l *cluster.
 		r.Configured = r.ConfiguredIn(j.Restarts, j.State)
 		return
 	}
-	from, to := max(r.ChargedTo, b.from), b.now
+	from, to := b.run.charged, b.now
 	if r.State != cluster.Configuring || j.Restarts > r.Restarts {
 		from = max(from, j.Start)
 	}

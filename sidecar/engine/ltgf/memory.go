@@ -60,7 +60,7 @@ func (m *Memory) GPUs() int { return m.nodes.gpus }
 // open copies the ledger into the buffers of an unused one, and finds the accounts of cases.
 func (m *Memory) open(s *cluster.Snapshot, room cluster.Ledger) *books {
 	b := &m.books
-	b.from, b.now, b.boot, b.settings, b.badNode, b.lists.used = s.Ledger.At, s.Now, s.Boot, &s.Settings, nil, 0
+	b.last, b.from, b.now, b.boot, b.settings, b.badNode, b.lists.used = s.Ledger.At, s.Ledger.At, s.Now, s.Boot, &s.Settings, nil, 0
 	if b.from == 0 || b.from > b.now {
 		b.from = b.now
 	}

@@ -137,7 +137,7 @@ func (f *Facts) Open(s *cluster.Snapshot, o *Opening) (events []cluster.Event) {
 // see fills in a case's status from the snapshot, its record and its lease.
 func (f *Facts) see(i int, o *Opening) {
 	c, r, st := &f.Snapshot.Cases[i], &f.Records[i], &f.Cases[i]
-	st.Control, st.Rho, st.Before = c.Control, cluster.RhoOf(r.Work()), int32(f.Snapshot.Before(i))
+	st.Control, st.Rho, st.Before = c.Control, cluster.RhoOf(r.Work(f.Now)), int32(f.Snapshot.Before(i))
 	if !slices.Contains(f.controls, st.Control) {
 		f.controls = append(f.controls, st.Control)
 	}

@@ -186,7 +186,6 @@ func (s *Story) charge() {
 		r.Due += g
 		r.Extra.Due += r.Extra.Of(g)
 		r.Extra.Faster = faster[s.jobs[r.Key].Request.Model]
-		r.ChargedTo = s.now
 	}
 	total := map[string]cluster.GPUTime{}
 	for i := range l.Tenants {
@@ -426,7 +425,7 @@ func (s *Story) statuses() []cluster.JobStatus {
 			continue
 		}
 		j := s.jobs[r.Key]
-		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Work())}
+		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Work(s.now))}
 		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.Size.Count(), Rho: v.Rho}
 		if j.State == cluster.Waiting {
 			v.Reason.Code, v.Reason.Other = cluster.ReasonBehind, "bio"

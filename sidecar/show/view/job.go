@@ -140,7 +140,7 @@ func (x *Explanation) Write(p *Page) {
 	}
 	received, due, loss := j.Work, j.WorkDue, j.Lost
 	if r := x.Record; r != nil { // newer than the table
-		received, due = r.Work()
+		received, due = r.Work(x.Newest.Plan.At)
 		loss = r.Lost
 	}
 	set := &snap.Settings

@@ -60,13 +60,13 @@ func (b *builder) job(p *store.PastJob) {
 	work, due := p.Work()
 	if r, ok := b.end[p.Key]; ok {
 		alloc, lost, stops = r.Alloc, r.Lost, r.Preemptions()
-		work, due = r.Work()
+		work, due = r.Work(b.to)
 		if r.Done == 0 {
 			done = 0
 		}
 	}
 	before, there := b.begin[p.Key]
-	workBefore, dueBefore := before.Work()
+	workBefore, dueBefore := before.Work(b.from)
 	alloc, work, due = alloc-before.Alloc, work-workBefore, due-dueBefore
 	lost, stops = lost-before.Lost, stops-before.Preemptions()
 	held := alloc

@@ -301,7 +301,7 @@ func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 		}
 		return
 	}
-	l.Alloc, l.Due = records[i].Work()
+	l.Alloc, l.Due = records[i].Work(plan.At)
 }
 
 // there lists the live jobs, in order of submission.

@@ -80,14 +80,14 @@ func (r *Row) Code() cluster.Code {
 
 // has tells whether an order is for a job.
 func (r *Row) has(o *store.Override) bool {
-	j := jobOf(r.seen, r.Record)
+	j := jobOf(r.seen, r.Record, r.of.facts.Plan.At)
 	return o.For(&j)
 }
 
 // Job makes what is shown of a job.
 func (r *Row) Job() *Job {
 	c := r.seen
-	j := &Job{Job: jobOf(c, r.Record), Says: c.Job.PendingReason, Ahead: r.of.facts.ahead(r.Record.Key, c.Job.State)}
+	j := &Job{Job: jobOf(c, r.Record, r.of.facts.Plan.At), Says: c.Job.PendingReason, Ahead: r.of.facts.ahead(r.Record.Key, c.Job.State)}
 	if j.Says == "None" {
 		j.Says = ""
 	}
@@ -107,14 +107,15 @@ func (r *Row) Job() *Job {
 	return j
 }
 
-// jobOf gives the journal's data of a job as the round has it.
-func jobOf(c *cluster.Case, r *cluster.Record) store.Job {
+// jobOf gives the journal's data of a job as the round at a moment has it.
+func jobOf(c *cluster.Case, r *cluster.Record, at cluster.Instant) store.Job {
 	j := &c.Job
+	due, _ := cluster.DueBy(r, at)
 	out := store.Job{Key: r.Key, SlurmID: r.ID.String(), Name: r.Name, User: r.User, Account: r.Account, Tenant: r.Tenant, QOS: j.QOS,
 		Partitions: j.Partitions, State: string(r.State), Inactive: j.Inactive, Outcome: j.Outcome, Control: string(c.Control), ControlWhy: c.ControlWhy,
 		GPUs: j.Count(), Model: j.Request.Model, Limit: j.Limit, Submitted: moment(r.Submit), Eligible: moment(r.First), Done: moment(r.Done),
-		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: r.Due, Lost: r.Lost}
-	out.Work, out.WorkDue = r.Work()
+		Restarts: r.Restarts, Terms: r.Terms, Failed: r.Failed, Avoid: moment(r.AvoidUntil), Said: r.SlurmSaid, Alloc: r.Alloc, Due: due, Lost: r.Lost}
+	out.Work, out.WorkDue = r.Work(at)
 	if x := r.Others; x != nil {
 		out.Others, out.OthersAt, out.OthersCause, out.OthersNode = &x.Count, moment(x.At), &x.Cause, &x.Node
 	}

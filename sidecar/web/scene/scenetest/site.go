@@ -133,7 +133,7 @@ func shiftTimes(s *cluster.Snapshot, by cluster.Instant) {
 	add(&s.Now, &s.Ledger.At)
 	for i := range s.Cases {
 		j, r := &s.Cases[i].Job, &s.Cases[i].Record
-		add(&j.Submit, &j.Eligible, &j.Start, &r.Submit, &r.First, &r.HeldSince, &r.ChargedTo)
+		add(&j.Submit, &j.Eligible, &j.Start, &r.Submit, &r.First, &r.HeldSince, &r.ChargedTo, &r.DueSince)
 	}
 	for i := range s.Leases {
 		l := &s.Leases[i]
