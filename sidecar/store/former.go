@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"slices"
-	"unsafe"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -30,31 +29,13 @@ func withFormer(n int, record func(int) *cluster.Record, former []cluster.Record
 var formerCase = cluster.Case{Gone: true}
 
 // casesOf gives the cases of a snapshot's records and former jobs.
-func casesOf(snap *cluster.Snapshot, records []*cluster.Record) []unsafe.Pointer {
-	out, next := make([]unsafe.Pointer, len(records)), 0
+func casesOf(snap *cluster.Snapshot, records []*cluster.Record) []*cluster.Case {
+	out, next := make([]*cluster.Case, len(records)), 0
 	for i, r := range records {
-		out[i] = unsafe.Pointer(&formerCase)
+		out[i] = &formerCase
 		if next < len(snap.Cases) && r == &snap.Cases[next].Record {
-			out[i], next = unsafe.Pointer(&snap.Cases[next]), next+1
+			out[i], next = &snap.Cases[next], next+1
 		}
-	}
-	return out
-}
-
-// pointers gives the rows of a sheet.
-func pointers[T any](list []*T) []unsafe.Pointer {
-	out := make([]unsafe.Pointer, len(list))
-	for i, x := range list {
-		out[i] = unsafe.Pointer(x)
-	}
-	return out
-}
-
-// pointersTo gives them of a list.
-func pointersTo[T any](list []T) []unsafe.Pointer {
-	out := make([]unsafe.Pointer, len(list))
-	for i := range list {
-		out[i] = unsafe.Pointer(&list[i])
 	}
 	return out
 }

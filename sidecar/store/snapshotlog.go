@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -15,16 +17,16 @@ import (
 // which is self-contained; the others are differences to the previous round.
 //
 // Most of a round is jobs, their records, leases and statuses: these are sheets, in which former jobs are rows
-// among the others. The rest is JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
-// entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
+// among the others. The rest is JSON. A snapshot is told from the plan before it, and a plan from its snapshot. A wrong prediction costs only
+// space.
 type snapshotLog struct {
 	key   int64 // the keyframe's round; 0 = none yet
 	day   date  // the keyframe's: its frames are in one partition
 	link  int   // of the newest frame
+	round int64 // of the newest frame
 	words int   // number of words in frames
 	last  scene
-	stock stock     // of sheets
-	told  [6]habits // of the differences in a frame
+	told  [7]habits // of the differences in a frame
 }
 
 // frame is one encoded round.
@@ -35,7 +37,6 @@ type frame struct {
 	day             date
 	snapshot, plan  blob
 	scene           scene
-	between         []*sheet // that were needed to encode it
 }
 
 // blob is a compressed snapshot or plan, and its uncompressed length.
@@ -46,10 +47,11 @@ type blob struct {
 
 // scene is the state that frames are encoded from: a round as sheets, and the JSON of the rest.
 type scene struct {
-	words                           *words
-	jobs, records, leases, statuses *sheet
-	snapshot, plan                  []byte
-	carried                         []byte // JSON that one round passes to the next; nil if only snapshot and plan have it
+	words                 *words
+	jobs, records, leases *sheet
+	usuals, statuses      *sheet
+	snapshot, plan        []byte
+	carried               []byte // JSON that one round passes to the next; nil if only snapshot and plan have it
 }
 
 // carried is the part of a plan's memory that the next snapshot repeats, without the sheets.
@@ -72,33 +74,19 @@ type carried struct {
 const keyframeEvery = 360
 
 var (
-	jobShape    = shapeOf(reflect.TypeFor[cluster.Case](), fieldOf[cluster.Case]("Record", "Key"), "record")
-	recordShape = shapeOf(reflect.TypeFor[cluster.Record](), fieldOf[cluster.Record]("Key"))
-	leaseShape  = shapeOf(reflect.TypeFor[cluster.Lease](), fieldOf[cluster.Lease]("Job"))
-	statusShape = shapeOf(reflect.TypeFor[cluster.JobStatus](), fieldOf[cluster.JobStatus]("Job"))
+	jobShape    = shapeOf(reflect.TypeFor[cluster.Case](), "record")
+	recordShape = shapeOf(reflect.TypeFor[cluster.Record]())
+	leaseShape  = shapeOf(reflect.TypeFor[cluster.Lease]())
 )
 
-// fieldOf gives the index of a field.
-func fieldOf[T any](names ...string) (at []int) {
-	t := reflect.TypeFor[T]()
-	for _, name := range names {
-		f, ok := t.FieldByName(name)
-		if !ok {
-			panic("no field " + name)
-		}
-		at, t = append(at, f.Index...), f.Type
-	}
-	return at
-}
-
 // newScene is an empty scene with columns.
-func newScene(columns [4][]column) scene {
-	empty := func(i int) *sheet { return &sheet{columns: columns[i], cells: make([][]int64, len(columns[i]))} }
-	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), statuses: empty(3)}
+func newScene(columns [5][]column) scene {
+	empty := func(i int) *sheet { return &sheet{columns: columns[i]} }
+	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), usuals: empty(3), statuses: empty(4)}
 }
 
-func ourColumns() [4][]column {
-	return [4][]column{jobShape.columns, recordShape.columns, leaseShape.columns, statusShape.columns}
+func ourColumns() [5][]column {
+	return [5][]column{jobShape.columns, recordShape.columns, leaseShape.columns, usualShape.columns, besideShape.columns}
 }
 
 // A frame's snapshot begins with a number: keyOfAll in a keyframe, which lists its columns,
@@ -106,20 +94,20 @@ func ourColumns() [4][]column {
 // its snapshot.
 //
 //	snapshot  keyOfAll|frameOfAll words jobs records leases carried rest
-//	plan      from at words records leases statuses carried rest digest
+//	plan      from at words records leases usuals statuses carried rest digest
 const (
-	keyOfAll = iota
+	keyOfAll = 2 + iota // frames of builds before v0.1.0 begin with 0 or 1
 	frameOfAll
 )
 
 // encode encodes a round.
 func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 	encoded := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
-	was := f.last
+	was, follows := f.last, f.round == snap.Round-1
 	var told []byte
 	if f.key == 0 || encoded.link == keyframeEvery || encoded.day != f.day {
 		encoded.keyframe, encoded.link = plan.Round, 0
-		was, f.stock = newScene(ourColumns()), stock{} // there may be fewer jobs by now
+		was = newScene(ourColumns())
 		told = appendColumns([]byte{keyOfAll}, ourColumns())
 	} else {
 		told = []byte{frameOfAll}
@@ -132,20 +120,18 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	}
 	known := len(w.texts)
 	rows := withFormer(len(snap.Cases), func(i int) *cluster.Record { return &snap.Cases[i].Record }, snap.Former)
-	jobs, err := jobShape.fill(w, casesOf(&snap, rows), &f.stock)
+	jobs, err := was.jobs.of(jobShape, w, jobList(rows, casesOf(&snap, rows), follows))
 	if err != nil {
 		return failed("jobs", err)
 	}
-	records, err := recordShape.fill(w, pointers(rows), &f.stock)
+	records, err := was.records.of(recordShape, w, recordList(rows))
 	if err != nil {
 		return failed("records", err)
 	}
-	copy(jobs.keys, records.keys) // the case of a former job has none
-	leases, err := leaseShape.fill(w, pointersTo(snap.Leases), &f.stock)
+	leases, err := was.leases.of(leaseShape, w, leaseList(snap.Leases))
 	if err != nil {
 		return failed("leases", err)
 	}
-	encoded.scene, encoded.between = scene{words: w, jobs: jobs}, []*sheet{records, leases}
 	if encoded.scene.snapshot, encoded.scene.plan, err = rest(snap, plan); err != nil {
 		return failed("rest", err)
 	}
@@ -157,43 +143,90 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
-	told = sheetDelta(told, was.jobs, jobs, plain, &f.told[0], &f.stock)
-	told = sheetDelta(told, was.records, records, plain, &f.told[1], &f.stock)
-	told = sheetDelta(told, was.leases, leases, plain, &f.told[2], &f.stock)
+	told = jobs.append(told, &plain, &f.told[0])
+	told = records.append(told, &plain, &f.told[1])
+	told = leases.append(told, &plain, &f.told[2])
 	told = appendChange(told, was.carried, taken)
 	told = appendChange(told, was.snapshot, encoded.scene.snapshot)
 	encoded.snapshot = pack(told)
 
 	known = len(w.texts)
 	m := &plan.State
-	all := withFormer(len(m.Records), func(i int) *cluster.Record { return &m.Records[i] }, m.Former)
-	if encoded.scene.records, err = recordShape.fill(w, pointers(all), &f.stock); err != nil {
+	charged, err := records.now.of(recordShape, w, recordList(withFormer(len(m.Records), func(i int) *cluster.Record { return &m.Records[i] }, m.Former)))
+	if err != nil {
 		return failed("records", err)
 	}
-	if encoded.scene.leases, err = leaseShape.fill(w, pointersTo(m.Leases), &f.stock); err != nil {
+	granted, err := leases.now.of(leaseShape, w, leaseList(m.Leases))
+	if err != nil {
 		return failed("leases", err)
 	}
-	if encoded.scene.statuses, err = statusShape.fill(w, pointersTo(plan.Statuses), &f.stock); err != nil {
+	reasons := reasonsOf(plan.Statuses, was.usuals, jobs.now, charged.now, w)
+	usuals, err := was.usuals.of(usualShape, w, reasons.usualList())
+	if err != nil {
 		return failed("statuses", err)
 	}
+	statuses, err := was.statuses.of(besideShape, w, reasons.list())
+	if err != nil {
+		return failed("statuses", err)
+	}
+	s := &encoded.scene
+	s.words, s.jobs, s.records, s.leases, s.usuals, s.statuses = w, jobs.now, charged.now, granted.now, usuals.now, statuses.now
 	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
 	told = appendWords(told, w, known)
-	told = sheetDelta(told, records, encoded.scene.records, accruing(snap.Ledger.At, plan.At), &f.told[3], &f.stock)
-	told = sheetDelta(told, leases, encoded.scene.leases, plain, &f.told[4], &f.stock)
-	told = sheetDelta(told, was.statuses, encoded.scene.statuses, judging(jobs, encoded.scene.records), &f.told[5], &f.stock)
-	told = appendChange(told, taken, encoded.scene.carried)
-	told = appendChange(told, was.plan, encoded.scene.plan)
-	told = appendNumbers(told, encoded.scene.digest())
+	told = charged.append(told, accruing(snap.Ledger.At, plan.At), &f.told[3])
+	told = granted.append(told, &plain, &f.told[4])
+	told = usuals.append(told, &repeating, &f.told[5])
+	told = statuses.append(told, judging(s.jobs, s.records, plan.At), &f.told[6])
+	told = appendChange(told, taken, s.carried)
+	told = appendChange(told, was.plan, s.plan)
+	told = appendNumbers(told, s.digest())
 	encoded.plan = pack(told)
 	return encoded, nil
 }
 
+// jobList is the cases of records and former jobs. If the log has the last round, those that are known to be as they were there are not read.
+func jobList(records []*cluster.Record, cases []*cluster.Case, follows bool) *structs {
+	return &structs{len(cases), func(i int) int64 { return int64(records[i].Key) },
+		func(i int, was *row) bool {
+			if c := cases[i]; c != &formerCase {
+				return follows && c.Was > 0
+			}
+			return was.like == unsafe.Pointer(&formerCase)
+		},
+		func(i int) (at, like unsafe.Pointer) {
+			if at = unsafe.Pointer(cases[i]); cases[i] == &formerCase {
+				like = at
+			}
+			return at, like
+		}}
+}
+
+// recordList is records. One that is the same, bit for bit, is as it was: the lists in it are replaced, never changed.
+func recordList(records []*cluster.Record) *structs {
+	return &structs{len(records), func(i int) int64 { return int64(records[i].Key) },
+		func(i int, was *row) bool {
+			return was.like != nil && sameBits((*cluster.Record)(was.like), records[i])
+		},
+		func(i int) (at, like unsafe.Pointer) {
+			r := *records[i]
+			return unsafe.Pointer(&r), unsafe.Pointer(&r)
+		}}
+}
+
+// sameBits tells whether two structs are the same in memory.
+func sameBits[T any](a, b *T) bool {
+	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)), unsafe.Slice((*byte)(unsafe.Pointer(b)), unsafe.Sizeof(*b)))
+}
+
+// leaseList is leases: they are few.
+func leaseList(leases []cluster.Lease) *structs {
+	return &structs{len(leases), func(i int) int64 { return int64(leases[i].Job) }, func(int, *row) bool { return false },
+		func(i int) (at, like unsafe.Pointer) { return unsafe.Pointer(&leases[i]), nil }}
+}
+
 // keep records that the frame was written.
 func (f *snapshotLog) keep(encoded frame) {
-	was := &f.last
-	f.stock.back(was.jobs, was.records, was.leases, was.statuses)
-	f.stock.back(encoded.between...)
-	f.key, f.day, f.link, f.words, f.last = encoded.keyframe, encoded.day, encoded.link, len(encoded.scene.words.texts), encoded.scene
+	f.key, f.day, f.link, f.round, f.words, f.last = encoded.keyframe, encoded.day, encoded.link, encoded.round, len(encoded.scene.words.texts), encoded.scene
 }
 
 // rest gives the JSON of what is neither in sheets nor carried.
@@ -213,75 +246,41 @@ func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err
 }
 
 // plain predicts nothing: rows are matched by owner.
-func plain(s *sheet) foretold {
-	return foretold{groups: [][]int64{s.column(textKind, "tenant"), s.column(jsonKind, "held")}}
+var plain = foresight{tell: byOwner}
+
+func byOwner(b *block) foretold {
+	return foretold{groups: [][]int64{b.column(textKind, "tenant"), b.column(jsonKind, "held")}}
 }
 
-// accruing predicts the entitlements of waiting jobs.
-func accruing(from, at cluster.Instant) func(*sheet) foretold {
-	return func(s *sheet) foretold {
-		told := plain(s)
-		due, carry, rates := s.column(numberKind, "due"), s.column(numberKind, "due_carry"), s.column(numberKind, "due_rate")
-		faster, extra := s.column(numberKind, "extra.faster"), s.column(numberKind, "extra.due")
-		dues, carries, extras := make([]int64, len(due)), make([]int64, len(due)), make([]int64, len(due))
+// accruing predicts what jobs are due whose records are written anew: those of a tenant that were due at one rate.
+func accruing(from, at cluster.Instant) *foresight {
+	group := func(s *sheet) func(*row) int64 {
+		tenant, rate := s.cell(textKind, "tenant"), s.cell(numberKind, "due_rate")
+		return func(r *row) int64 { return tenant(r)<<40 ^ rate(r) }
+	}
+	return &foresight{group, func(b *block) foretold {
+		told := byOwner(b)
+		due, carry, rates, since := b.column(numberKind, "due"), b.column(numberKind, "due_carry"), b.column(numberKind, "due_rate"), b.column(numberKind, "due_since")
+		faster, extra := b.column(numberKind, "extra.faster"), b.column(numberKind, "extra.due")
+		dues, carries, moments, extras := make([]int64, len(due)), make([]int64, len(due)), make([]int64, len(due)), make([]int64, len(due))
 		for i := range due {
-			if rates[i] < 0 || carry[i] < 0 || at < from {
-				continue
+			r := cluster.Record{Due: cluster.GPUTime(due[i]), DueCarry: max(carry[i], 0), DueRate: cluster.MicroGPU(rates[i]), DueSince: cluster.Instant(since[i])}
+			if since[i] == 0 {
+				r.DueSince = from
 			}
-			more, left := cluster.Accrue(cluster.MicroGPU(rates[i]), at.Sub(from), carry[i])
+			now, left := cluster.DueBy(&r, at)
 			work := cluster.Extra{Faster: faster[i]}
-			dues[i], carries[i], extras[i] = due[i]+int64(more), left, extra[i]+int64(work.Of(more))
+			dues[i], carries[i], moments[i], extras[i] = int64(now), left, int64(at), extra[i]+int64(work.Of(now-r.Due))
 		}
-		told.formulas = map[string][]int64{"due": dues, "due_carry": carries, "extra.due": extras}
+		told.formulas = map[string][]int64{"due": dues, "due_carry": carries, "due_since": moments, "extra.due": extras}
 		return told
-	}
-}
-
-// judging predicts statuses from the jobs and their records: jobs of a tenant with equal requests
-// mostly have equal statuses.
-func judging(jobs, records *sheet) func(*sheet) foretold {
-	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
-	extra, extraDue := records.column(numberKind, "extra.alloc"), records.column(numberKind, "extra.due")
-	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
-	return func(s *sheet) foretold {
-		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
-		// A status is predicted by the queue of the last one: the tenant's, or a model's.
-		code, pool := s.column(textKind, "reason.code"), s.column(textKind, "reason.pool")
-		queues, pools := make([]int64, len(s.keys)), make([]int64, len(s.keys))
-		record, job := follow(records), follow(jobs)
-		for r, key := range s.keys {
-			if i := record(key); i >= 0 {
-				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]+extra[i]), cluster.GPUTime(due[i]+extraDue[i])))
-			}
-			if i := job(key); i >= 0 {
-				kinds[r] = owners[r]<<40 ^ gpus[i]<<20 ^ models[i]
-				pools[r] = models[i]
-			}
-			pools[r] ^= code[r]<<40 ^ pool[r]<<20
-			queues[r] = owners[r] ^ code[r]<<40 ^ pool[r]<<20
-		}
-		return foretold{formulas: map[string][]int64{"rho": rhos, "reason.rho": rhos}, groups: [][]int64{owners, kinds, queues, pools}, ordered: []string{"reason.rank"}}
-	}
-}
-
-// follow gives the rows of keys in their order; -1 = missing.
-func follow(s *sheet) func(int64) int {
-	i := 0
-	return func(key int64) int {
-		for i < len(s.keys) && s.keys[i] < key {
-			i++
-		}
-		if i < len(s.keys) && s.keys[i] == key {
-			return i
-		}
-		return -1
-	}
+	}}
 }
 
 // digest is a checksum of the whole scene.
 func (s *scene) digest() (sum uint64) {
-	for _, t := range []*sheet{s.jobs, s.records, s.leases, s.statuses} {
-		sum = t.digest(sum)
+	for _, part := range []uint64{s.jobs.digest(), s.records.digest(), s.leases.digest(), s.usuals.digest(), s.statuses.digest()} {
+		sum = (sum ^ part) * 0x100000001b3
 	}
 	for _, text := range [][]byte{s.snapshot, s.plan, s.carried} {
 		for _, b := range text {
@@ -301,7 +300,10 @@ type decoder struct {
 	begun           bool
 }
 
-var errFrame = errors.New("the frame is broken, or frames before it are missing")
+var (
+	errFrame = errors.New("the frame is broken, or frames before it are missing")
+	errEarly = errors.New("a build from before v0.1.0 wrote this round in another format: install that build again, or drop the schema and begin with an empty journal")
+)
 
 // next decodes the next frame.
 func (p *decoder) next(snapshot, plan blob) error {
@@ -311,6 +313,9 @@ func (p *decoder) next(snapshot, plan blob) error {
 	}
 	r := &reader{left: told}
 	how := r.number()
+	if how < keyOfAll && !r.broken {
+		return errEarly
+	}
 	if how == keyOfAll {
 		p.last, p.begun = newScene(r.columns()), true
 	}
@@ -319,9 +324,9 @@ func (p *decoder) next(snapshot, plan blob) error {
 	}
 	s := &p.last
 	r.words(s.words)
-	s.jobs = r.sheet(s.jobs, plain)
-	s.records = r.sheet(s.records, plain)
-	s.leases = r.sheet(s.leases, plain)
+	s.jobs = r.sheet(s.jobs, &plain)
+	s.records = r.sheet(s.records, &plain)
+	s.leases = r.sheet(s.leases, &plain)
 	p.snapshotRecords, p.snapshotLeases = s.records, s.leases
 	p.snapshotCarried = r.text(s.carried)
 	if s.snapshot = r.text(s.snapshot); r.broken {
@@ -334,8 +339,9 @@ func (p *decoder) next(snapshot, plan blob) error {
 	from, at := cluster.Instant(r.number()), cluster.Instant(r.number())
 	r.words(s.words)
 	s.records = r.sheet(s.records, accruing(from, at))
-	s.leases = r.sheet(s.leases, plain)
-	s.statuses = r.sheet(s.statuses, judging(s.jobs, s.records))
+	s.leases = r.sheet(s.leases, &plain)
+	s.usuals = r.sheet(s.usuals, &repeating)
+	s.statuses = r.sheet(s.statuses, judging(s.jobs, s.records, at))
 	s.carried = r.text(p.snapshotCarried)
 	s.plan = r.text(s.plan)
 	if p.sum = r.number(); r.broken || len(r.left) > 0 {
@@ -369,7 +375,7 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	}
 	w := s.words
 	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.State
-	if len(p.snapshotRecords.keys) != len(s.jobs.keys) {
+	if len(p.snapshotRecords.rows) != len(s.jobs.rows) {
 		return snap, plan, errFrame
 	}
 	err = errors.Join(
@@ -377,21 +383,24 @@ func (p *decoder) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 		p.snapshotRecords.tell(recordShape, w, func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i].Record).Elem() }),
 		p.snapshotLeases.tell(leaseShape, w, listOfRows(&snap.Leases, p.snapshotLeases)),
 		s.records.tell(recordShape, w, listOfRows(&m.Records, s.records)),
-		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)),
-		s.statuses.tell(statusShape, w, listOfRows(&plan.Statuses, s.statuses)))
+		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)))
+	statuses, wrong := statusesOf(s)
+	if err = errors.Join(err, wrong); statuses != nil {
+		plan.Statuses = statuses
+	}
 	partFormer(&snap, &plan)
 	return snap, plan, err
 }
 
 // listOfRows allocates a sheet's rows, and gives each.
 func listOfRows[T any](list *[]T, s *sheet) func(int) reflect.Value {
-	if n := len(s.keys); n > 0 {
+	if n := len(s.rows); n > 0 {
 		*list = make([]T, n)
 	}
 	return func(i int) reflect.Value { return reflect.ValueOf(&(*list)[i]).Elem() }
 }
 
-func appendColumns(out []byte, columns [4][]column) []byte {
+func appendColumns(out []byte, columns [5][]column) []byte {
 	for _, some := range columns {
 		out = appendNumbers(out, uint64(len(some)))
 		for _, c := range some {
@@ -404,7 +413,7 @@ func appendColumns(out []byte, columns [4][]column) []byte {
 // mostColumns bounds the columns of a broken blob.
 const mostColumns = 1000
 
-func (r *reader) columns() (all [4][]column) {
+func (r *reader) columns() (all [5][]column) {
 	for i := range all {
 		for range min(r.number(), mostColumns) {
 			name := string(r.bytes(r.number()))

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -243,6 +245,62 @@ func TestAFrameThatIsMissing(t *testing.T) {
 		if (err != nil) != (round > 2) {
 			t.Errorf("round %d: %v", round+1, err)
 		}
+	}
+}
+
+// A frame in the format from before v0.1.0 is no broken one.
+func TestAnEarlyFrame(t *testing.T) {
+	t.Parallel()
+	var p decoder
+	if err := p.next(pack([]byte{0, 0}), pack(nil)); !errors.Is(err, errEarly) {
+		t.Errorf("it is read with: %v", err)
+	}
+}
+
+// Frames with any bytes wrong are at most an error. (The fuzzer tries a few a second.)
+func TestBrokenFrames(t *testing.T) {
+	t.Parallel()
+	story := journaltest.NewStory(1, 2, 8)
+	var f snapshotLog
+	var all [][]byte // snapshots and plans in turn
+	for range 4 {
+		encoded, err := f.encode(story.Next())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.keep(encoded)
+		for _, b := range []blob{encoded.snapshot, encoded.plan} {
+			text, err := b.unpack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	read := 0
+	for range seeds.Some(1000, 6000) {
+		var p decoder
+		broken := random.IntN(len(all))
+		for i := 0; i < len(all); i += 2 {
+			parts := [2][]byte{all[i], all[i+1]}
+			if k := broken - i; k == 0 || k == 1 {
+				text := slices.Clone(parts[k])
+				for range 1 + random.IntN(3) {
+					text[random.IntN(min(len(text), 400))] = byte(random.IntN(256) >> random.IntN(8))
+				}
+				parts[k] = text
+			}
+			if p.next(pack(parts[0]), pack(parts[1])) != nil {
+				break
+			}
+			if _, _, err := p.show(); err == nil {
+				read++
+			}
+		}
+	}
+	if read < 500 {
+		t.Errorf("%d frames were read", read)
 	}
 }
 
