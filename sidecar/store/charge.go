@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -44,16 +43,15 @@ func dateOf(t cluster.Instant) date {
 	return date(t - ((t%day)+day)%day)
 }
 
-// holder is the journal's state of a job for computing what it received since.
+// holder is the journal's state of a job that has had a lease or GPUs, for computing what it received since.
 type holder struct {
 	alloc   cluster.GPUTime
-	known   bool // it was in the journal's last round
 	held    []cluster.ModelSize
 	stopped []cluster.ModelSize // of an attempt whose stop is not booked yet
 }
 
 func holderOf(r *cluster.Record) holder {
-	h := holder{alloc: r.Alloc, known: true, held: slices.Clone(r.Held)}
+	h := holder{alloc: r.Alloc, held: slices.Clone(r.Held)}
 	if r.Stopping != nil {
 		h.stopped = r.Stopping.GPUs
 	}
@@ -62,33 +60,23 @@ func holderOf(r *cluster.Record) holder {
 
 // hold records what the jobs of a round have received.
 func (w *written) hold(m cluster.State) {
-	if w.holders == nil {
-		w.holders = make(map[cluster.JobKey]holder, len(m.Records)+len(m.Former))
-	}
-	n := 0
+	w.holders = make(map[cluster.JobKey]holder, len(w.holders))
 	for r := range m.All() {
-		w.holders[r.Key] = holderOf(r)
-		n++
+		if r.Alloc != 0 || r.Terms > 0 || len(r.Held) > 0 || r.Stopping != nil {
+			w.holders[r.Key] = holderOf(r)
+		}
 	}
-	if n == len(w.holders) {
-		return
-	}
-	still := make(map[cluster.JobKey]bool, n)
-	for r := range m.All() {
-		still[r.Key] = true
-	}
-	maps.DeleteFunc(w.holders, func(key cluster.JobKey, _ holder) bool { return !still[key] })
 }
 
 // received gives the time in which the job received its latest GPU time: from the last charge, or
 // the start of its run if that was later, for as long as its GPUs take to produce that amount.
-// last and at, when the ledger was charged before and now, are the fallback.
-func received(was holder, now cluster.Record, last, at cluster.Instant) stretch {
+// last and at, when the ledger was charged before and now, are the fallback. known means that the last round had the job.
+func received(was holder, now cluster.Record, known bool, last, at cluster.Instant) stretch {
 	if last == 0 {
 		last = at
 	}
 	from, held := last, now.Held
-	if !was.known {
+	if !known {
 		from = 0
 	}
 	if len(was.held) == 0 {
@@ -166,7 +154,7 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.State) []chargeRow {
 		if r.Alloc == was.alloc || r.Payer() == "" {
 			continue
 		}
-		time := received(was, *r, w.charged, m.Ledger.At)
+		time := received(was, *r, r.Key < w.nextKey, w.charged, m.Ledger.At)
 		byPool(r.Alloc-was.alloc, heldBy(*r, was, caseOf(snap, r.Key)), func(pool string, part cluster.GPUTime) {
 			open[accountKey{r.Tenant, pool}] -= part
 			time.days(part, func(day date, t cluster.GPUTime) {
@@ -174,7 +162,7 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.State) []chargeRow {
 			})
 		})
 	}
-	since := received(holder{}, cluster.Record{}, w.charged, m.Ledger.At)
+	since := received(holder{}, cluster.Record{}, false, w.charged, m.Ledger.At)
 	for key, rest := range open {
 		since.days(rest, func(day date, t cluster.GPUTime) {
 			sums[chargeKey{day, key.Tenant, "", key.Pool}] += t

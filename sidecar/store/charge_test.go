@@ -2,6 +2,7 @@ package store
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,24 +60,24 @@ func TestReceived(t *testing.T) {
 		now  cluster.Record
 		want stretch
 	}{
-		{"it ran all the time", holder{alloc: 50, known: true, held: two},
+		{"it ran all the time", holder{alloc: 50, held: two},
 			cluster.Record{Alloc: 2050, Held: two, HeldSince: 500}, stretch{1000, 2000}},
-		{"it started in between", holder{known: true},
+		{"it started in between", holder{},
 			cluster.Record{Alloc: 600, Held: two, HeldSince: 1700}, stretch{1700, 2000}},
-		{"it ended in between", holder{alloc: 50, known: true, held: two},
+		{"it ended in between", holder{alloc: 50, held: two},
 			cluster.Record{Alloc: 650}, stretch{1000, 1300}},
 		{"it is new, and ran before the last round", holder{},
 			cluster.Record{Alloc: 2400, Held: two, HeldSince: 800}, stretch{800, 2000}},
-		{"nobody knows what it held", holder{known: true},
+		{"nobody knows what it held", holder{},
 			cluster.Record{Alloc: 10}, stretch{1000, 2000}},
-		{"it received more than its GPUs can have made", holder{known: true, held: two},
+		{"it received more than its GPUs can have made", holder{held: two},
 			cluster.Record{Alloc: 9000, Held: two}, stretch{1000, 2000}},
 	} {
-		if got := received(c.was, c.now, last, at); got != c.want {
+		if got := received(c.was, c.now, !strings.HasPrefix(c.name, "it is new"), last, at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	if got := received(holder{}, cluster.Record{}, 0, at); got != (stretch{at, at}) {
+	if got := received(holder{}, cluster.Record{}, false, 0, at); got != (stretch{at, at}) {
 		t.Errorf("in the first round ever: %v", got)
 	}
 }
@@ -85,11 +86,11 @@ func TestReceived(t *testing.T) {
 func TestCharges(t *testing.T) {
 	t.Parallel()
 	w := newWritten(cluster.Minute)
-	w.charged = midnight - 100
+	w.charged, w.nextKey = midnight-100, 3
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
 	w.holders = map[cluster.JobKey]holder{
-		1: {alloc: 500, known: true, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(1)}}},
-		2: {alloc: 0, known: true, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}, {Model: "v100", Size: cluster.Whole(1)}}},
+		1: {alloc: 500, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(1)}}},
+		2: {alloc: 0, held: []cluster.ModelSize{{Model: "a100", Size: cluster.Whole(2)}, {Model: "v100", Size: cluster.Whole(1)}}},
 	}
 	rows := w.charges(cluster.Snapshot{Cases: []cluster.Case{{Record: cluster.Record{Key: 4}, Job: cluster.Job{
 		Holds: []cluster.Holding{{Node: "n1", Model: "k80", Size: cluster.Whole(1)}, {Node: "n2", Model: "k80", Size: cluster.Whole(1)}}}}},

@@ -125,5 +125,5 @@ func (w *written) receivedBy(b boundary, m cluster.State) (cluster.GPUTime, bool
 	case !b.renewed:
 		return now.Alloc, true
 	}
-	return was.alloc + received(was, now, w.charged, m.Ledger.At).until(now.Alloc-was.alloc, b.at), true
+	return was.alloc + received(was, now, known || b.Job < w.nextKey, w.charged, m.Ledger.At).until(now.Alloc-was.alloc, b.at), true
 }

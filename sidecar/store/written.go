@@ -28,6 +28,13 @@ type table[K comparable, R comparable] struct {
 	// refresh is after how long rows of statuses that changed in numbers only are written again; 0 = of other tables.
 	refresh cluster.Span
 	left    map[K]*R // those that waited in the last round
+	// order is the rows of the last round in its order: thousands are found without a search.
+	order []ordered[K, R]
+}
+
+type ordered[K, R any] struct {
+	key K
+	row *R
 }
 
 // The limits on rows that can wait, per table and round. Tables are for people, and thousands of
@@ -68,12 +75,18 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 	if len(t.left) > 0 { // those that waited come first
 		turn = t.turn
 	}
+	last, order := t.order, make([]ordered[K, R], 0, now.n)
 	for k := range now.n {
 		i := (k + turn) % now.n
 		key := now.key(i)
-		was, ok := t.rows[key]
+		was := next(&last, key)
+		if was == nil {
+			was = t.rows[key]
+		}
+		ok := was != nil
 		if ok {
 			known++
+			order = append(order, ordered[K, R]{key, was})
 			if !t.doubted[key] && now.same(i, was) {
 				continue
 			}
@@ -91,7 +104,7 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 		}
 		c.put = append(c.put, row)
 	}
-	if known == len(t.rows) {
+	if t.order = order; known == len(t.rows) {
 		return c
 	}
 	still := make(map[K]bool, now.n)
@@ -104,6 +117,18 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 		}
 	}
 	return c
+}
+
+// next gives the row of a key if it is among the next few of a list, and takes it and those before it off; nil = it is not.
+func next[K comparable, R any](list *[]ordered[K, R], key K) *R {
+	const few = 4
+	for i, x := range (*list)[:min(few, len(*list))] {
+		if x.key == key {
+			*list = (*list)[i+1:]
+			return x.row
+		}
+	}
+	return nil
 }
 
 func (t *table[K, R]) unchanged(was, now *R) bool {
@@ -140,8 +165,13 @@ func (c change[K, R]) keep() {
 		if t.over != nil && t.over(row) {
 			continue
 		}
-		t.rows[t.key(row)] = &row
-		delete(t.doubted, t.key(row))
+		key := t.key(row)
+		if was := t.rows[key]; was != nil {
+			*was = row
+		} else {
+			t.rows[key] = &row
+		}
+		delete(t.doubted, key)
 	}
 	t.left = make(map[K]*R, len(c.left))
 	for _, row := range c.left {
