@@ -26,8 +26,22 @@ type structs struct {
 	key func(i int) int64
 	// same tells whether a struct is known to be as its row is; a struct that only may be so is read.
 	same func(i int, was *row) bool
-	// read gives a struct to be read, and what its row keeps to tell that the next one is the same.
-	read func(i int) (at, like unsafe.Pointer)
+	// read gives structs to be read, and what their rows keep to tell that the next ones are the same.
+	read func(all []int) (at, like []unsafe.Pointer)
+}
+
+// copies gives copies of structs, some at once.
+func copies[T any](all []int, of func(i int) T) []unsafe.Pointer {
+	out := make([]unsafe.Pointer, len(all))
+	for from := 0; from < len(all); from += rowsAtOnce {
+		some := all[from:min(from+rowsAtOnce, len(all))]
+		list := make([]T, len(some))
+		for k, i := range some {
+			list[k] = of(i)
+			out[from+k] = unsafe.Pointer(&list[k])
+		}
+	}
+	return out
 }
 
 // match gives the row of each key: -1 = there is none. Both are mostly in the order of keys.
@@ -55,17 +69,16 @@ type step struct {
 func (t *sheet) of(s *shape, w *words, in *structs) (step, error) {
 	now, from := &sheet{t.columns, make([]*row, in.n)}, t.match(in)
 	var read []int
-	var places, likes []unsafe.Pointer
 	for i := range now.rows {
 		if k := from[i]; k >= 0 && in.same(i, t.rows[k]) {
 			now.rows[i] = t.rows[k]
-			continue
+		} else {
+			read = append(read, i)
 		}
-		at, like := in.read(i)
-		read, places, likes = append(read, i), append(places, at), append(likes, like)
 	}
+	at, likes := in.read(read)
 	made := make([]*row, len(read))
-	if err := s.fill(w, places, made); err != nil {
+	if err := s.fill(w, at, made); err != nil {
 		return step{}, err
 	}
 	for k, i := range read {
@@ -224,7 +237,7 @@ func (b *block) column(kind byte, name string) []int64 {
 //
 //	runs     count { kept gone added }
 //	marks    count { gap of groups }, count { gap of kept rows }
-//	added    the keys, then by column: the difference to the added row before
+//	added    of 512 at once the keys, then by column: the difference to the added row before
 //	changed  { gap of columns, guess, count, { gap of rows, truth - guess } }, and the gap past the last column;
 //	         rows are in the order of the guesses
 //
@@ -347,6 +360,49 @@ func (x *step) parts() (runs []run, kept, after, added []*row) {
 	return runs, kept, after, added
 }
 
+// addedAtOnce is how many new rows are told at once: with fewer a frame gets longer, with more it takes longer.
+const addedAtOnce = 512
+
+// appendAdded appends new rows: of some at once the keys, then each column, as the difference to the row before.
+func appendAdded(out []byte, added []*row, columns int) []byte {
+	first := &row{cells: make([]int64, columns)}
+	for some := range slices.Chunk(added, addedAtOnce) {
+		last := first
+		for _, x := range some {
+			out, last = appendNumbers(out, zigzag(x.key-last.key)), x
+		}
+		for c := range columns {
+			last = first
+			for _, x := range some {
+				out, last = appendNumbers(out, zigzag(x.cells[c]-last.cells[c])), x
+			}
+		}
+		first = last
+	}
+	return out
+}
+
+// added reads what appendAdded appends.
+func (r *reader) added(added []*row, columns int) {
+	first := &row{cells: make([]int64, columns)}
+	for some := range slices.Chunk(added, addedAtOnce) {
+		last := first
+		for _, x := range some {
+			x.key, last = last.key+unzigzag(r.number()), x
+		}
+		for c := range columns {
+			last = first
+			for _, x := range some {
+				x.cells[c], last = last.cells[c]+unzigzag(r.number()), x
+			}
+		}
+		first = last
+	}
+	for _, x := range added {
+		x.add()
+	}
+}
+
 // append appends the difference.
 func (x *step) append(out []byte, ahead *foresight, h *habits) []byte {
 	runs, kept, then, added := x.parts()
@@ -368,14 +424,7 @@ func (x *step) append(out []byte, ahead *foresight, h *habits) []byte {
 		}
 	}
 	columns := x.now.columns
-	more := blockOf(columns, added)
-	for _, cells := range append([][]int64{more.keys}, more.cells...) {
-		last := int64(0)
-		for _, cell := range cells {
-			out = appendNumbers(out, zigzag(cell-last))
-			last = cell
-		}
-	}
+	out = appendAdded(out, added, len(columns))
 	was, now := blockOf(columns, before), blockOf(columns, after)
 	var told foretold
 	if len(before) > 0 {
@@ -437,21 +486,7 @@ func (r *reader) sheet(was *sheet, ahead *foresight) *sheet {
 			changed, n = append(changed, x), n+1
 		}
 	}
-	last := int64(0)
-	for _, x := range added {
-		last += unzigzag(r.number())
-		x.key = last
-	}
-	for c := range was.columns {
-		last = 0
-		for _, x := range added {
-			last += unzigzag(r.number())
-			x.cells[c] = last
-		}
-	}
-	for _, x := range added {
-		x.add()
-	}
+	r.added(added, len(was.columns))
 	before := blockOf(was.columns, changed)
 	after := *before
 	after.cells = slices.Clone(before.cells)

@@ -150,7 +150,9 @@ func TestFillReadsEveryKind(t *testing.T) {
 func filled[T any](t *testing.T, s *shape, w *words, list []T) *sheet {
 	t.Helper()
 	x, err := (&sheet{columns: s.columns}).of(s, w, &structs{len(list), func(i int) int64 { return int64(i) }, nil,
-		func(i int) (at, like unsafe.Pointer) { return unsafe.Pointer(&list[i]), nil }})
+		func(all []int) (at, like []unsafe.Pointer) {
+			return pointersTo(list, all), make([]unsafe.Pointer, len(all))
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,9 +193,12 @@ func jobList(records []*cluster.Record, cases []*cluster.Case, follows bool) *st
 			}
 			return was.like == unsafe.Pointer(&formerCase)
 		},
-		func(i int) (at, like unsafe.Pointer) {
-			if at = unsafe.Pointer(cases[i]); cases[i] == &formerCase {
-				like = at
+		func(all []int) (at, like []unsafe.Pointer) {
+			at, like = make([]unsafe.Pointer, len(all)), make([]unsafe.Pointer, len(all))
+			for k, i := range all {
+				if at[k] = unsafe.Pointer(cases[i]); cases[i] == &formerCase {
+					like[k] = at[k]
+				}
 			}
 			return at, like
 		}}
@@ -207,10 +210,19 @@ func recordList(records []*cluster.Record) *structs {
 		func(i int, was *row) bool {
 			return was.like != nil && sameBits((*cluster.Record)(was.like), records[i])
 		},
-		func(i int) (at, like unsafe.Pointer) {
-			r := *records[i]
-			return unsafe.Pointer(&r), unsafe.Pointer(&r)
+		func(all []int) (at, like []unsafe.Pointer) {
+			like = copies(all, func(i int) cluster.Record { return *records[i] })
+			return like, like
 		}}
+}
+
+// pointersTo gives some structs of a list.
+func pointersTo[T any](list []T, some []int) []unsafe.Pointer {
+	out := make([]unsafe.Pointer, len(some))
+	for k, i := range some {
+		out[k] = unsafe.Pointer(&list[i])
+	}
+	return out
 }
 
 // sameBits tells whether two structs are the same in memory.
@@ -221,7 +233,9 @@ func sameBits[T any](a, b *T) bool {
 // leaseList is leases: they are few.
 func leaseList(leases []cluster.Lease) *structs {
 	return &structs{len(leases), func(i int) int64 { return int64(leases[i].Job) }, func(int, *row) bool { return false },
-		func(i int) (at, like unsafe.Pointer) { return unsafe.Pointer(&leases[i]), nil }}
+		func(all []int) (at, like []unsafe.Pointer) {
+			return pointersTo(leases, all), make([]unsafe.Pointer, len(all))
+		}}
 }
 
 // keep records that the frame was written.

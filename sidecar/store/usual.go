@@ -175,18 +175,23 @@ func (x *reasons) list() *structs {
 			why.Inside, why.Budget, why.Bound = like(why.Inside, was.Status.Reason.Inside), like(why.Budget, was.Status.Reason.Budget), like(why.Bound, was.Status.Reason.Bound)
 			return *was == now
 		},
-		func(i int) (at, kept unsafe.Pointer) {
-			v := x.beside(i)
-			why := &v.Status.Reason
-			why.Inside, why.Budget, why.Bound = copyOf(why.Inside), copyOf(why.Budget), copyOf(why.Bound)
-			return unsafe.Pointer(&v), unsafe.Pointer(&v)
+		func(all []int) (at, kept []unsafe.Pointer) {
+			kept = copies(all, func(i int) beside {
+				v := x.beside(i)
+				why := &v.Status.Reason
+				why.Inside, why.Budget, why.Bound = copyOf(why.Inside), copyOf(why.Budget), copyOf(why.Bound)
+				return v
+			})
+			return kept, kept
 		}}
 }
 
 // usualList is the usual reasons.
 func (x *reasons) usualList() *structs {
 	return &structs{len(x.usuals), func(i int) int64 { return x.usuals[i].Key }, func(int, *row) bool { return false },
-		func(i int) (at, like unsafe.Pointer) { return unsafe.Pointer(&x.usuals[i]), nil }}
+		func(all []int) (at, like []unsafe.Pointer) {
+			return pointersTo(x.usuals, all), make([]unsafe.Pointer, len(all))
+		}}
 }
 
 // statusesOf gives the statuses of a scene.
