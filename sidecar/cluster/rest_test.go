@@ -37,6 +37,10 @@ func TestDueAtRest(t *testing.T) {
 			if got, left := cluster.DueBy(&kept, at); got != due || left != carry {
 				t.Fatalf("%d and %d millionths are due, not %d and %d", got, left, due, carry)
 			}
+			kept.ChargedTo = 1
+			if x := cluster.AsOf(&kept, at); x.Due != due || x.DueCarry != carry || x.ChargedTo != at || next > 0 && x.DueSince != at {
+				t.Fatalf("the record as of %s is %+v", at, x)
+			}
 		}
 	}
 	if rested < 1000 {

@@ -204,6 +204,19 @@ func DueBy(r *Record, at Instant) (GPUTime, int64) {
 	return r.Due + more, carry
 }
 
+// AsOf returns a record with its accounts as of a moment, up to which it is charged: for who reads it by itself.
+func AsOf(r *Record, at Instant) *Record {
+	out := *r
+	out.Due, out.DueCarry = DueBy(r, at)
+	if out.DueRate > 0 {
+		out.DueSince = at
+	}
+	if out.ChargedTo > 0 {
+		out.ChargedTo = max(at, out.ChargedTo)
+	}
+	return &out
+}
+
 // Rest writes Due as it was written in the last round, if the job is still due as that record says: then the record stays as it is. now is the
 // moment of Due, and at that of the last round's accounts.
 func Rest(r, was *Record, at, now Instant) {

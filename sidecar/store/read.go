@@ -677,7 +677,7 @@ func (s Jobs) explainOwn(ctx context.Context, doing string, x *Explanation) erro
 func (x *Explanation) add(plan cluster.Plan) {
 	x.Round, x.At = plan.Round, plan.At
 	if r, ok := recordOf(plan.State, x.Job.Key); ok {
-		x.Record = &r
+		x.Record = cluster.AsOf(&r, plan.At)
 	}
 	for _, l := range plan.State.Leases {
 		if l.Job == x.Job.Key {

@@ -41,7 +41,7 @@ func (s *Scene) Explain(ctx context.Context, past PastJobs, id cluster.JobID) (*
 // explanation gives what the round tells of a live job.
 func (s *Scene) explanation(r *Row) store.Explanation {
 	snap, plan, j := &s.facts.Snapshot, &s.facts.Plan, r.Job()
-	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: r.Record, Lease: r.lease, Status: r.status, SlurmSays: j.Says, Overrides: []store.Override{}}
+	x := store.Explanation{Job: j.Job, Round: s.Round, At: plan.At, NumbersAt: plan.At, Record: cluster.AsOf(r.Record, plan.At), Lease: r.lease, Status: r.status, SlurmSays: j.Says, Overrides: []store.Override{}}
 	for i := range plan.State.Claims {
 		if plan.State.Claims[i].Job == j.Key {
 			x.Claim = &plan.State.Claims[i]
