@@ -486,10 +486,17 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 
 // accrue makes the account of what a job is due one of this look. end is when it ended to be due at its rate.
 func accrue(b *books, r *cluster.Record, end cluster.Instant) {
-	r.Due, r.DueCarry = cluster.DueBy(r, b.last)
-	more, carry := cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
-	r.Due, r.DueCarry, r.DueSince = r.Due+more, carry, b.now
-	r.Extra.Due += r.Extra.Of(more)
+	switch {
+	case r.DueRate == 0:
+	case r.Extra.Faster == 0 && r.DueSince > 0 && b.from == b.last:
+		r.Due, r.DueCarry = cluster.DueBy(r, end)
+	default: // work is rounded in each look
+		r.Due, r.DueCarry = cluster.DueBy(r, b.last)
+		more, carry := cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
+		r.Due, r.DueCarry = r.Due+more, carry
+		r.Extra.Due += r.Extra.Of(more)
+	}
+	r.DueSince = b.now
 	if r.ChargedTo == 0 {
 		r.ChargedTo = b.now
 	}
