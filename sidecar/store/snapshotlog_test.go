@@ -257,7 +257,7 @@ func TestAnEarlyFrame(t *testing.T) {
 	}
 }
 
-// Frames with any bytes wrong are at most an error. (The fuzzer tries a few a second.)
+// Frames with any bytes wrong are at most an error.
 func TestBrokenFrames(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 2, 8)
