@@ -97,18 +97,19 @@ func (t *sheet) of(s *shape, w *words, in *structs) (step, error) {
 // tell writes the sheet's rows into structs; row gives each. Columns of removed fields are
 // skipped.
 func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
+	fields := make([]int, len(t.columns))
 	for c, col := range t.columns {
-		at := slices.Index(s.columns, col)
-		if at < 0 {
-			continue
-		}
-		for r := range t.rows {
-			x := t.rows[r].cells[c]
-			if x == 0 {
+		fields[c] = slices.Index(s.columns, col)
+	}
+	for r, cells := range t.rows {
+		of := row(r)
+		for c, x := range cells.cells {
+			at := fields[c]
+			if x == 0 || at < 0 {
 				continue
 			}
-			f := row(r).FieldByIndex(s.fields[at])
-			switch col.kind {
+			f := of.FieldByIndex(s.fields[at])
+			switch col := t.columns[c]; col.kind {
 			case floatKind:
 				f.SetFloat(math.Float64frombits(uint64(x)))
 			case textKind, jsonKind:
@@ -454,8 +455,9 @@ func (x *step) append(out []byte, ahead *foresight, h *habits) []byte {
 // sheet decodes the difference to was, which stays unchanged, and gives the new sheet.
 func (r *reader) sheet(was *sheet, ahead *foresight) *sheet {
 	now := &sheet{columns: was.columns}
-	var kept, changed, added []*row // of was; of now
-	var places []int                // of kept ones, in now; then of those that changed
+	var added []*row
+	kept, places := make([]*row, 0, len(was.rows)), make([]int32, 0, len(was.rows)) // as they were, and where they are; then of those that changed
+	now.rows = make([]*row, 0, len(was.rows))
 	next := 0
 	for range min(r.number(), uint64(len(r.left))) {
 		same, gone, more := r.number(), r.number(), r.number()
@@ -464,7 +466,7 @@ func (r *reader) sheet(was *sheet, ahead *foresight) *sheet {
 			return r.fail(now)
 		}
 		for _, x := range was.rows[next : next+int(same)] {
-			kept, places, now.rows = append(kept, x), append(places, len(now.rows)), append(now.rows, x)
+			kept, places, now.rows = append(kept, x), append(places, int32(len(now.rows))), append(now.rows, x)
 		}
 		next += int(same + gone)
 		rows, _ := newRows(int(more), len(was.columns))
@@ -480,12 +482,12 @@ func (r *reader) sheet(was *sheet, ahead *foresight) *sheet {
 	marked := make([]bool, len(kept))
 	r.gaps(len(kept), func(i int) { marked[i] = true })
 	n := 0
-	for i, x := range kept {
+	for i := range kept {
 		if marked[i] || m.in(i) {
-			places[n] = places[i]
-			changed, n = append(changed, x), n+1
+			kept[n], places[n], n = kept[i], places[i], n+1
 		}
 	}
+	changed := kept[:n]
 	r.added(added, len(was.columns))
 	before := blockOf(was.columns, changed)
 	after := *before
