@@ -72,7 +72,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
 	j := c.Job
 	record := *r
-	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.DueSince, record.Gate = 0, 0, 0, 0, 0, 0
+	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.DueSince, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0, 0
 	record.Extra = cluster.Extra{}
 	j.PendingReason = "" // has a column
 	out.Job, out.Record, out.Control = &j, &record, c.Control

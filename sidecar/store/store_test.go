@@ -233,7 +233,7 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(byID, byKey); diff != "" {
 		t.Errorf("by key it is explained otherwise:\n%s", diff)
 	}
-	record.DueCarry, record.DueRate, record.DueSince, record.Extra.Faster = 0, 0, 0, 0 // they change in every round, and are not stored per job
+	record.DueCarry, record.DueRate, record.DueSince, record.ChargedTo, record.Extra.Faster = 0, 0, 0, 0, 0 // they change in every round, and are not stored per job
 	if diff := cmp.Diff(&record, byID.Record); diff != "" {
 		t.Errorf("the record:\n%s", diff)
 	}
