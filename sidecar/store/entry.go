@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -111,7 +112,7 @@ func (w *written) jobRows(snap *cluster.Snapshot, plan *cluster.Plan) source[clu
 				was = &jobRow{}
 			}
 			return remembered(*was, r, plan.At)
-		}}
+		}, nil}
 }
 
 // casesByKey gives the case of a job that Slurm lists; nil = there is none. It is mostly asked in the order of keys.
@@ -191,7 +192,8 @@ func (w *written) statusRows(snap *cluster.Snapshot, plan *cluster.Plan) source[
 				row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, r, &v.Reason)
 			}
 			return row
-		}}
+		},
+		func(i int) bool { return !slices.Contains(leased, jobs[i].status.Reason.Code) }}
 }
 
 // noRecord is that of a job that has none.

@@ -27,7 +27,8 @@ type table[K comparable, R comparable] struct {
 	turn  int
 	// refresh is after how long rows of statuses that changed in numbers only are written again; 0 = of other tables.
 	refresh cluster.Span
-	left    map[K]*R // those that waited in the last round
+	left    map[K]*R // those that waited in the last round and were made
+	waits   bool     // some did
 	// order is the rows of the last round in its order: thousands are found without a search.
 	order []ordered[K, R]
 }
@@ -46,10 +47,11 @@ const (
 )
 
 // change is what must be written to a table: new or changed rows to put, and rows with removed
-// keys, as written last. left has changed, too, and is written later.
+// keys, as written last. left has changed, too, and is written later; waits tells that such rows were not even made.
 type change[K, R comparable] struct {
 	of              *table[K, R]
 	put, gone, left []R
+	waits           bool
 }
 
 func newTable[K comparable, R comparable](put string, key func(R) K) *table[K, R] {
@@ -57,7 +59,7 @@ func newTable[K comparable, R comparable](put string, key func(R) K) *table[K, R
 }
 
 func (t *table[K, R]) diff(now []R) change[K, R] {
-	return t.diffOf(source[K, R]{len(now), func(i int) K { return t.key(now[i]) }, func(int, *R) bool { return false }, func(i int) R { return now[i] }})
+	return t.diffOf(source[K, R]{len(now), func(i int) K { return t.key(now[i]) }, func(int, *R) bool { return false }, func(i int) R { return now[i] }, nil})
 }
 
 // source is the rows of a round. Most of thousands are as they were: those are not made.
@@ -66,13 +68,15 @@ type source[K, R comparable] struct {
 	key  func(i int) K
 	same func(i int, was *R) bool // a row is known to be unchanged; false = it has to be compared
 	row  func(i int) R
+	// later tells which rows can wait without being made, if nobody asks for them by key; nil = none.
+	later func(i int) bool
 }
 
 func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 	c := change[K, R]{of: t}
 	known, left := 0, t.most
 	turn := 0
-	if len(t.left) > 0 { // those that waited come first
+	if t.waits { // those that waited come first
 		turn = t.turn
 	}
 	last, order := t.order, make([]ordered[K, R], 0, now.n)
@@ -90,6 +94,10 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 			if !t.doubted[key] && now.same(i, was) {
 				continue
 			}
+		}
+		if left == 0 && now.later != nil && now.later(i) {
+			c.waits = true
+			continue
 		}
 		row := now.row(i)
 		if ok && t.unchanged(was, &row) {
@@ -173,7 +181,7 @@ func (c change[K, R]) keep() {
 		}
 		delete(t.doubted, key)
 	}
-	t.left = make(map[K]*R, len(c.left))
+	t.left, t.waits = make(map[K]*R, len(c.left)), c.waits || len(c.left) > 0
 	for _, row := range c.left {
 		t.left[t.key(row)] = &row
 	}
