@@ -377,7 +377,7 @@ func (s *site) addJob(c *cluster.Case, r *cluster.Record, snap *cluster.Snapshot
 	if r.Slice != nil {
 		request = r.Slice.Request
 	}
-	due, _ := cluster.DueBy(r, snap.Ledger.At)
+	due, _ := cluster.DueBy(r, s.now)
 	j := job{key: r.Key, user: r.User, quota: quota, gpus: s.sharing.units(request.Size), mate: -1, urgent: slices.Contains(s.set.UrgentQOS, x.QOS) || s.ordered(r, cluster.Boost), served: r.Terms > 0 || r.Alloc > 0,
 		first: cmp.Or(r.First, s.now), spent: r.Spent, due: float64(due-r.Alloc) * float64(s.sharing.unit), received: float64(r.Alloc) * float64(s.sharing.unit),
 		fixed: c.Control == cluster.NoReclaim || s.ordered(r, cluster.Exempt), alone: c.Control == cluster.Unmanaged, order: s.order(x), pace: pace}

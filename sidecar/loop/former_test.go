@@ -62,8 +62,8 @@ func TestAFormerJobOfWhichALookShowsMoreIsACaseAgain(t *testing.T) {
 			if (at >= 0) != c.again || left == c.again || len(s.Cases) != 1+c.news+min(at+1, 1) {
 				t.Fatalf("case %d of %d, among the former ones: %v", at, len(s.Cases), left)
 			}
-			if at >= 0 && (s.Cases[at].Gone != (c.job == nil)) {
-				t.Errorf("gone: %v", s.Cases[at].Gone)
+			if at >= 0 && (s.Cases[at].Record.ChargedTo != noon.Add(-cluster.Hour) || s.Cases[at].Gone != (c.job == nil)) {
+				t.Errorf("it is charged since %s, gone: %v", s.Cases[at].Record.ChargedTo, s.Cases[at].Gone)
 			}
 			if !slices.IsSortedFunc(s.Cases, func(a, b cluster.Case) int { return int(a.Record.Key - b.Record.Key) }) {
 				t.Error("the cases are not in order")

@@ -262,8 +262,9 @@ func (r *rig) served(jobs map[string][]string) {
 	r.t.Helper()
 	patient := r.settings.Mechanism != "" || r.rules.Cells != nil
 	for rec := range r.plan().State.All() {
-		if rec.Terms == 0 && (!patient || rec.Due >= cluster.Times(r.lastCase(rec.ID.String()).Job.Request.Size.Devices, r.settings.Term*3/2)) {
-			r.t.Errorf("job %s of %s was never served, and was due %d GPU-s", rec.ID, rec.Tenant, rec.Due/1000)
+		due, _ := cluster.DueBy(rec, r.plan().At)
+		if rec.Terms == 0 && (!patient || due >= cluster.Times(r.lastCase(rec.ID.String()).Job.Request.Size.Devices, r.settings.Term*3/2)) {
+			r.t.Errorf("job %s of %s was never served, and was due %d GPU-s", rec.ID, rec.Tenant, due/1000)
 		}
 	}
 	for _, ids := range jobs {

@@ -135,7 +135,7 @@ func (w *World) Used(tenant string) cluster.GPUTime {
 func (w *World) Record(id cluster.JobID) cluster.Record {
 	for r := range w.Last.State.All() {
 		if r.ID == id {
-			return *r
+			return *cluster.AsOf(r, w.Last.At)
 		}
 	}
 	w.t.Fatalf("job %s is not remembered", id)
