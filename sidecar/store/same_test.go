@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -53,6 +54,68 @@ func TestFramesOfWhatChanged(t *testing.T) {
 		}
 		if rounds < 60 || short < rounds/4 {
 			t.Errorf("%+v: %d rounds, %d of them short", site, rounds, short)
+		}
+	}
+}
+
+// Statuses may say anything, of jobs that change tenant or request, come and go, or have no record.
+func TestStatusesOfAnyReason(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	names := []string{"", "a", "b"}
+	text := func() string { return names[random.IntN(len(names))] }
+	span := func() cluster.Span { return cluster.Span(random.IntN(3)-1) * cluster.Minute }
+	reason := func() (r cluster.Reason) {
+		r = cluster.Reason{Code: cluster.ReasonBehind, Pool: text(), Behind: span(), Other: text(), OtherBehind: span(), Rank: random.IntN(3)}
+		switch random.IntN(8) {
+		case 0:
+			r.Inside = &cluster.Inside{User: text(), Level: int32(random.IntN(2))}
+		case 1:
+			r.Budget = &cluster.TenantBudget{Until: cluster.Instant(random.IntN(2))}
+		case 2:
+			r.Bound = &cluster.BindLimit{Tenant: text(), Held: cluster.MicroGPU(random.IntN(2))}
+		case 3:
+			r.Queue, r.Behind, r.Rho = cluster.JobQueues, cluster.DueNothing, cluster.Rho(random.IntN(2))
+		case 4:
+			r.Code, r.Until, r.For, r.Note = cluster.ReasonHolding, cluster.Instant(random.IntN(2)), cluster.JobKey(random.IntN(2)), text()
+		}
+		return r
+	}
+	for range 40 {
+		var log snapshotLog
+		var frames reel
+		var want []texts
+		var plan cluster.Plan
+		for round := range 12 {
+			snap := cluster.Snapshot{Round: int64(round + 1), Now: cluster.Instant(1000 * round)}
+			last := plan.Statuses
+			plan = cluster.Plan{Round: snap.Round, At: snap.Now, Statuses: []cluster.JobStatus{}, State: cluster.State{Records: []cluster.Record{}}}
+			for key := range cluster.JobKey(30) {
+				if random.IntN(10) == 0 {
+					continue
+				}
+				v := cluster.JobStatus{Job: key + 1, Reason: reason()}
+				for i := range last {
+					if last[i].Job == v.Job && random.IntN(4) > 0 {
+						v = last[i] // with the same pointers
+					}
+				}
+				r := cluster.Record{Key: v.Job, Tenant: text(), Alloc: cluster.GPUTime(random.IntN(2)), Due: 1}
+				if plan.Statuses = append(plan.Statuses, v); random.IntN(10) > 0 {
+					plan.State.Records = append(plan.State.Records, r)
+				}
+				snap.Cases = append(snap.Cases, cluster.Case{Record: r, Job: cluster.Job{Request: cluster.Request{Model: text(), Size: cluster.Whole(random.IntN(3))}}})
+			}
+			encoded, err := log.encode(snap, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.keep(encoded)
+			frames, want = append(frames, encoded), append(want, textsOf(t, snap, plan))
+		}
+		for i, got := range frames.told(t) {
+			if !got.equal(want[i]) {
+				t.Fatalf("round %d is told as\n%s\n%s, not\n%s\n%s", i, got.snapshot, got.plan, want[i].snapshot, want[i].plan)
+			}
 		}
 	}
 }

@@ -210,7 +210,7 @@ type row struct {
 	key   int64
 	cells []int64
 	sum   uint64 // a checksum
-	// like is a copy of the struct, or what else tells that the next one is the same; nil = nothing. It does not belong to the row's content.
+	// like is a copy of the struct, which tells that the next one is the same; nil = there is none. It does not belong to the row's content.
 	like unsafe.Pointer
 }
 

@@ -24,10 +24,11 @@ type sheet struct {
 type structs struct {
 	n   int
 	key func(i int) int64
-	// same tells whether a struct is known to be as its row is; a struct that only may be so is read.
+	// same tells whether a struct is known to be as its row is; a struct that only may be so is read. nil = none is known to be.
 	same func(i int, was *row) bool
-	// read gives structs to be read, and what their rows keep to tell that the next ones are the same.
-	read func(all []int) (at, like []unsafe.Pointer)
+	// read gives structs to be read. Their rows keep them if same needs them.
+	read  func(all []int) []unsafe.Pointer
+	keeps bool
 }
 
 // copies gives copies of structs, some at once.
@@ -70,13 +71,13 @@ func (t *sheet) of(s *shape, w *words, in *structs) (step, error) {
 	now, from := &sheet{t.columns, make([]*row, in.n)}, t.match(in)
 	var read []int
 	for i := range now.rows {
-		if k := from[i]; k >= 0 && in.same(i, t.rows[k]) {
+		if k := from[i]; k >= 0 && in.same != nil && in.same(i, t.rows[k]) {
 			now.rows[i] = t.rows[k]
 		} else {
 			read = append(read, i)
 		}
 	}
-	at, likes := in.read(read)
+	at := in.read(read)
 	made := make([]*row, len(read))
 	if err := s.fill(w, at, made); err != nil {
 		return step{}, err
@@ -89,7 +90,9 @@ func (t *sheet) of(s *shape, w *words, in *structs) (step, error) {
 			r.key = in.key(i)
 			r.add()
 		}
-		now.rows[i], r.like = r, likes[k]
+		if now.rows[i] = r; in.keeps {
+			r.like = at[k]
+		}
 	}
 	return step{t, now, from}, nil
 }

@@ -150,9 +150,7 @@ func TestFillReadsEveryKind(t *testing.T) {
 func filled[T any](t *testing.T, s *shape, w *words, list []T) *sheet {
 	t.Helper()
 	x, err := (&sheet{columns: s.columns}).of(s, w, &structs{len(list), func(i int) int64 { return int64(i) }, nil,
-		func(all []int) (at, like []unsafe.Pointer) {
-			return pointersTo(list, all), make([]unsafe.Pointer, len(all))
-		}})
+		func(all []int) []unsafe.Pointer { return pointersTo(list, all) }, false})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,21 +187,16 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 // jobList is the cases of records and former jobs. If the log has the last round, those that are known to be as they were there are not read.
 func jobList(records []*cluster.Record, cases []*cluster.Case, follows bool) *structs {
 	return &structs{len(cases), func(i int) int64 { return int64(records[i].Key) },
-		func(i int, was *row) bool {
-			if c := cases[i]; c != &formerCase {
-				return follows && c.Was > 0
-			}
-			return was.like == unsafe.Pointer(&formerCase)
+		func(i int, _ *row) bool {
+			return follows && cases[i].Was > 0
 		},
-		func(all []int) (at, like []unsafe.Pointer) {
-			at, like = make([]unsafe.Pointer, len(all)), make([]unsafe.Pointer, len(all))
+		func(all []int) []unsafe.Pointer {
+			at := make([]unsafe.Pointer, len(all))
 			for k, i := range all {
-				if at[k] = unsafe.Pointer(cases[i]); cases[i] == &formerCase {
-					like[k] = at[k]
-				}
+				at[k] = unsafe.Pointer(cases[i])
 			}
-			return at, like
-		}}
+			return at
+		}, false}
 }
 
 // recordList is records. One that is the same, bit for bit, is as it was: the lists in it are replaced, never changed.
@@ -210,10 +205,9 @@ func recordList(records []*cluster.Record) *structs {
 		func(i int, was *row) bool {
 			return was.like != nil && sameBits((*cluster.Record)(was.like), records[i])
 		},
-		func(all []int) (at, like []unsafe.Pointer) {
-			like = copies(all, func(i int) cluster.Record { return *records[i] })
-			return like, like
-		}}
+		func(all []int) []unsafe.Pointer {
+			return copies(all, func(i int) cluster.Record { return *records[i] })
+		}, true}
 }
 
 // pointersTo gives some structs of a list.
@@ -232,10 +226,7 @@ func sameBits[T any](a, b *T) bool {
 
 // leaseList is leases: they are few.
 func leaseList(leases []cluster.Lease) *structs {
-	return &structs{len(leases), func(i int) int64 { return int64(leases[i].Job) }, func(int, *row) bool { return false },
-		func(all []int) (at, like []unsafe.Pointer) {
-			return pointersTo(leases, all), make([]unsafe.Pointer, len(all))
-		}}
+	return &structs{len(leases), func(i int) int64 { return int64(leases[i].Job) }, nil, func(all []int) []unsafe.Pointer { return pointersTo(leases, all) }, false}
 }
 
 // keep records that the frame was written.

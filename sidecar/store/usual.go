@@ -175,23 +175,19 @@ func (x *reasons) list() *structs {
 			why.Inside, why.Budget, why.Bound = like(why.Inside, was.Status.Reason.Inside), like(why.Budget, was.Status.Reason.Budget), like(why.Bound, was.Status.Reason.Bound)
 			return *was == now
 		},
-		func(all []int) (at, kept []unsafe.Pointer) {
-			kept = copies(all, func(i int) beside {
+		func(all []int) []unsafe.Pointer {
+			return copies(all, func(i int) beside {
 				v := x.beside(i)
 				why := &v.Status.Reason
 				why.Inside, why.Budget, why.Bound = copyOf(why.Inside), copyOf(why.Budget), copyOf(why.Bound)
 				return v
 			})
-			return kept, kept
-		}}
+		}, true}
 }
 
 // usualList is the usual reasons.
 func (x *reasons) usualList() *structs {
-	return &structs{len(x.usuals), func(i int) int64 { return x.usuals[i].Key }, func(int, *row) bool { return false },
-		func(all []int) (at, like []unsafe.Pointer) {
-			return pointersTo(x.usuals, all), make([]unsafe.Pointer, len(all))
-		}}
+	return &structs{len(x.usuals), func(i int) int64 { return x.usuals[i].Key }, nil, func(all []int) []unsafe.Pointer { return pointersTo(x.usuals, all) }, false}
 }
 
 // statusesOf gives the statuses of a scene.

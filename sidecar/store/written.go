@@ -29,13 +29,13 @@ type table[K comparable, R comparable] struct {
 	refresh cluster.Span
 	left    map[K]*R // those that waited in the last round and were made
 	waits   bool     // some did
-	// order is the rows of the last round in its order: thousands are found without a search.
+	// order is the rows of the last round in its order, by which thousands are found without a search.
 	order []ordered[K, R]
 }
 
 type ordered[K, R any] struct {
 	key K
-	row *R
+	row *R // nil = it was not written yet
 }
 
 // The limits on rows that can wait, per table and round. Tables are for people, and thousands of
@@ -79,18 +79,13 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 	if t.waits { // those that waited come first
 		turn = t.turn
 	}
-	last, order := t.order, make([]ordered[K, R], 0, now.n)
+	t.find(now)
 	for k := range now.n {
 		i := (k + turn) % now.n
-		key := now.key(i)
-		was := next(&last, key)
-		if was == nil {
-			was = t.rows[key]
-		}
+		key, was := t.order[i].key, t.order[i].row
 		ok := was != nil
 		if ok {
 			known++
-			order = append(order, ordered[K, R]{key, was})
 			if !t.doubted[key] && now.same(i, was) {
 				continue
 			}
@@ -112,7 +107,7 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 		}
 		c.put = append(c.put, row)
 	}
-	if t.order = order; known == len(t.rows) {
+	if known == len(t.rows) {
 		return c
 	}
 	still := make(map[K]bool, now.n)
@@ -127,16 +122,20 @@ func (t *table[K, R]) diffOf(now source[K, R]) change[K, R] {
 	return c
 }
 
-// next gives the row of a key if it is among the next few of a list, and takes it and those before it off; nil = it is not.
-func next[K comparable, R any](list *[]ordered[K, R], key K) *R {
+// find sets the order to that of a round. Most of its keys come in that of the last one, after a few that are gone.
+func (t *table[K, R]) find(now source[K, R]) {
 	const few = 4
-	for i, x := range (*list)[:min(few, len(*list))] {
-		if x.key == key {
-			*list = (*list)[i+1:]
-			return x.row
+	last, order := t.order, make([]ordered[K, R], now.n)
+	for i := range order {
+		key := now.key(i)
+		at := slices.IndexFunc(last[:min(few, len(last))], func(x ordered[K, R]) bool { return x.key == key && x.row != nil })
+		if at < 0 {
+			order[i] = ordered[K, R]{key, t.rows[key]}
+			continue
 		}
+		order[i], last = last[at], last[at+1:]
 	}
-	return nil
+	t.order = order
 }
 
 func (t *table[K, R]) unchanged(was, now *R) bool {
